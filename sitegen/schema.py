@@ -1,0 +1,404 @@
+# The nouns of a spec, as authors write them: typed, frozen, nothing resolved yet.
+#
+# Pydantic validates them and exports the JSON Schema that editors use (`sitegen schema`).  Positions
+# are not kept here: a value's place is looked up by its path in the `Document` it came from.
+"""What authors write: model, symbols, sources, evidence, policies and components."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+_ID = r"^[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*$"
+Id = Annotated[str, StringConstraints(pattern=_ID, max_length=120)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*'*$", max_length=40)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\n]*\n?$")]
+Count = Annotated[int | str, Field(description="an exact integer expression over symbols")]
+Lines = Annotated[list[int], Field(description="first and last line, from 1, both cited")]
+
+
+def _revision(value: str) -> str:
+    if len(value) != 40 or any(c not in "0123456789abcdef" for c in value):
+        raise ValueError(f"a revision is a full commit id of 40 hex digits, not {value!r}")
+    return value
+
+
+Revision = Annotated[str, AfterValidator(_revision)]
+
+
+class Strict(BaseModel):
+    """Base of all spec nouns: unknown fields are refused, values are frozen, types are not coerced."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=False)
+
+
+# --- model.yml -------------------------------------------------------------------------------------
+
+
+class Part(Strict):
+    """A component that stands in a place or in another component, perhaps only in some layers or places."""
+
+    id: Id
+    layers: list[int] | None = None
+    places: list[Id] | None = None
+
+
+class Place(Strict):
+    """A row of the schedule: where components occur.
+
+    `repeat` multiplies along the parents; `layers` lists all its layers over all repeats; `path` is
+    the module path of one instance, `{i}` standing for the layer number (minus `first`).
+    """
+
+    id: Id
+    title: Line
+    parent: Id | None = None
+    kind: str | None = None
+    layers: list[int] | Annotated[str, StringConstraints(pattern=r"^\d+-\d+$")] | None = None
+    repeat: Annotated[int, Field(ge=1)] = 1
+    path: str = ""
+    first: int = 0
+    parts: list[Id | Part] = []
+    symbols: dict[Name, Count] = {}
+    text: Text | None = None
+
+
+class Configuration(Strict):
+    """A small configuration for runs: fields that differ from the released one, and how to build it."""
+
+    id: Id
+    set: dict[str, Any]
+    dtype: Literal["model", "float32", "float64"] = "model"
+    batch: Annotated[int, Field(ge=1, le=64)] = 2
+    positions: Annotated[int, Field(ge=1, le=4096)] = 7
+    seed: int = 1
+    layers: dict[Id, int] = Field(default={}, description="which layer stands for a place in this configuration")
+
+
+class Implementation(Strict):
+    """The code under documentation: a harness module, and the folders whose text the facts depend on."""
+
+    harness: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+    sources: list[str]
+
+
+class Table(Strict):
+    """The published tensor table: the third side of every count."""
+
+    path: str
+    origin: Text
+
+
+class ModelFile(Strict):
+    """model.yml: what the model is, what implements it, and where components occur."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    name: Id
+    title: Line
+    purpose: Text
+    config: str
+    implementation: Implementation
+    table: Table | None = None
+    documented: list[str] = Field(default=["*"], description="tensor-name patterns that components own completely")
+    configurations: list[Configuration]
+    places: list[Place]
+
+
+# --- symbols, sources, evidence, policies ----------------------------------------------------------
+
+
+class Symbol(Strict):
+    """One letter of the formulas: its TeX, meaning, and value (a count expression over config fields)."""
+
+    tex: Line
+    meaning: Line
+    value: Count | None = None
+    field: str | None = Field(default=None, description="a config field whose value it is, also a float")
+    by_layer: dict[str, str] | None = Field(default=None, description="config lists: {layers: …, values: …}")
+    upstream: str | None = None
+    report: str | None = None
+
+    @model_validator(mode="after")
+    def _one_value(self) -> Symbol:
+        if sum(v is not None for v in (self.value, self.field, self.by_layer)) > 1:
+            raise ValueError("give at most one of value, field, by_layer")
+        return self
+
+
+class SymbolsFile(Strict):
+    symbols: dict[Name, Symbol]
+
+
+class Source(Strict):
+    """A cited place of publication: a file of a repository at a revision, or a document."""
+
+    title: Line
+    repository: str | None = None
+    revision: Revision | None = None
+    path: str | None = None
+    url: Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"']+$")] | None = None
+    lines: int | None = Field(default=None, description="how many lines the file has, where known")
+    sha256: str | None = None
+
+
+class SourcesFile(Strict):
+    sources: dict[Id, Source]
+    checkouts: dict[str, str] = Field(default={}, description="repository -> local folder to check citations against")
+
+
+class Evidence(Strict):
+    """One sentence that a source carries, and where in it."""
+
+    kind: Literal["direct", "derived", "external"]
+    claim: Line
+    source: Id
+    lines: Lines | None = None
+    section: str | None = None
+
+
+class EvidenceFile(Strict):
+    evidence: dict[Id, Evidence]
+
+
+class Term(Strict):
+    """One addend of a policy: components in places (with their parts), all of it or a share of the tensors."""
+
+    places: list[Id] | None = None
+    components: list[Id] | None = None
+    layers: str | None = None
+    share: list[Count] | None = Field(default=None, description="[numerator, denominator] applied to each row")
+    sign: Literal[1, -1] = 1
+    text: Line | None = None
+
+
+class Policy(Strict):
+    """What is counted together, in words and as terms."""
+
+    title: Line
+    scope: Text
+    terms: list[Term]
+    published: int | None = None
+    evidence: list[Id] = []
+
+
+class PoliciesFile(Strict):
+    policies: dict[Id, Policy]
+
+
+# --- components ------------------------------------------------------------------------------------
+
+
+class Claim(Strict):
+    """A sentence, and what carries it: ids of statements (`by`) or of evidence entries (`cites`)."""
+
+    text: Text
+    by: list[str] = []
+    cites: list[Id] = []
+
+    @model_validator(mode="after")
+    def _carried(self) -> Claim:
+        if not self.by and not self.cites:
+            raise ValueError("a sentence names the checks that carry it (by) or its sources (cites)")
+        return self
+
+
+class Reason(Strict):
+    """Why the component is as it is; `given: false` says that the report gives no reason."""
+
+    given: bool
+    text: Text
+    section: str | None = None
+    by: list[str] = []
+    cites: list[Id] = []
+
+
+class Port(Strict):
+    """An input or output: named axes (`letter` or `letter: size`), and the number type at run time."""
+
+    name: Name
+    axes: list[str]
+    dtype: str
+    text: Line
+    component: Id | None = Field(default=None, description="where it comes from or goes to")
+
+
+class Row(Strict):
+    """An accounting row: the tensor elements that the component owns, and their count."""
+
+    id: Id
+    tensor: str
+    slice: Annotated[str, StringConstraints(pattern=r"^\[[^\]]*\]$")] | None = None
+    axes: list[str]
+    count: Count
+    dtype: str
+    text: Line
+    each: dict[Name, Count] = {}
+
+
+class View(Strict):
+    """A tensor that the page shows although its elements belong to other components."""
+
+    tensor: str
+    axes: list[str]
+    text: Line
+
+
+class Step(Strict):
+    """One formula in index notation; `main` ones are shown first, the rest folded."""
+
+    id: Id
+    expr: Text
+    text: Line
+    tex: str | None = None
+    main: bool = False
+    indistinct: dict[str, Line] = Field(default={}, description="mutant -> why no regime can tell it apart")
+
+
+class Binding(Strict):
+    """Where the values of the formulas are seen in a run: an operation's arguments and results.
+
+    `occurrence` is the number of the call within the module in one prefill; `bind` maps formula
+    names to argument or result fields (`field` or `operation#occurrence.field`).
+    """
+
+    operation: str
+    occurrence: int = 0
+    module: str = ""
+    bind: dict[Name, str]
+    vary: list[Name] = Field(default=[], description="inputs that the regimes drive")
+    parameters: list[Name] = Field(default=[], description="inputs that are parameters, without batch axes")
+    kernel: bool = Field(default=False, description="the operation has a TileLang twin to compare with")
+    places: list[Id] | None = None
+
+
+class Numeric(Strict):
+    """A statement on number types, epsilons or order of operations."""
+
+    id: Id
+    text: Line
+    by: list[str] = []
+    cites: list[Id] = []
+    dtype: dict[Name, str] = {}
+    constant: dict[Name, str] = Field(default={}, description="symbol -> value as the config file writes it")
+
+
+class Tolerance(Strict):
+    """How close is equal, and why: absolute plus relative."""
+
+    kind: Literal["exact", "ulp", "fp64", "fp32", "bf16", "measured"]
+    value: float = 0.0
+    reason: Line | None = None
+
+
+class Edit(Strict):
+    """A change to one value of a run: `value` is `operation#n.field` in `module`."""
+
+    value: str
+    module: str = ""
+    add: float = 0.0
+    scale: float = 1.0
+    positions: list[int] | None = None
+
+
+class Property(Strict):
+    """A statement that runs must bear out.
+
+    identity  `left = right` holds elementwise within the tolerance, in the named regimes
+    bound     `left <= right` holds elementwise
+    control   `left = right` must fail, by at least `margin`
+    causal    after `edit`, the values in `moves` change and those in `still` do not
+    """
+
+    id: Id
+    text: Line
+    kind: Literal["identity", "bound", "control", "causal"] = "identity"
+    holds: str | None = None
+    regimes: list[str] | None = None
+    tolerance: Tolerance | None = None
+    margin: float | None = None
+    edit: Edit | None = None
+    moves: list[str] = []
+    still: list[str] = []
+    module: str = ""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Property:
+        if self.kind == "causal":
+            if self.edit is None or not self.moves or self.holds:
+                raise ValueError("a causal property needs edit and moves (and still), and no holds")
+        elif not self.holds:
+            raise ValueError(f"a property of kind {self.kind} needs holds")
+        if self.kind == "identity" and self.tolerance is None:
+            raise ValueError("an identity needs a tolerance")
+        if self.kind == "control" and not self.margin:
+            raise ValueError("a control needs a margin by which it must fail")
+        return self
+
+
+class Code(Strict):
+    """A pin into the project's own code: symbol and quoted fragment, resolved to lines."""
+
+    id: Id
+    path: str
+    symbol: str = ""
+    fragment: str = ""
+    text: Line | None = None
+    main: bool = False
+
+
+class Citation(Strict):
+    """Upstream lines: cited, never copied."""
+
+    source: Id
+    lines: Lines
+    text: Line | None = None
+
+
+class Expression(Strict):
+    """How the component is called in code: our expression with its pin, and upstream's lines."""
+
+    code: Line
+    pin: Id
+    source: Id | None = None
+    lines: Lines | None = None
+
+
+class Component(Strict):
+    """One component: a page, and all the statements that it makes."""
+
+    id: Id
+    title: Line
+    kind: Literal["learned", "computed", "cache", "fixed"]
+    purpose: Claim
+    expression: Expression | None = None
+    parts: list[Id | Part] = []
+    inputs: list[Port] = []
+    outputs: list[Port] = []
+    parameters: list[Row] = []
+    views: list[View] = []
+    values: Binding | None = None
+    steps: list[Step] = []
+    numerics: list[Numeric] = []
+    properties: list[Property] = []
+    reason: Reason
+    explanation: list[Claim] = []
+    code: list[Code] = []
+    upstream: list[Citation] = []
+    evidence: list[Id] = []
+    uses: list[Id] = []
+
+
+class Variant(Strict):
+    """One of several components written from a shared text: `${name}` in any text stands for its value."""
+
+    prefix: Id | None = None
+    set: dict[str, str]
+
+
+class ComponentFile(Strict):
+    """A component file: one component, or a shared text with its variants and components."""
+
+    variants: list[Variant] = []
+    components: list[Component] = []
