@@ -1,6 +1,6 @@
 """The set of operations that a model runs on, passed in: plain PyTorch, or the same with TileLang twins.
 
-A model never picks a back end by itself: `Transformer(args, ops=TORCH)` or `Transformer(args, ops=tilelang_ops(target))`.
+A model never picks a back end by itself: `Transformer(args, TORCH)` or `Transformer(args, tilelang_ops(target))`.
 Every module keeps the set as its attribute `ops`, so that a wrapped set can record or replace any step of any module.
 """
 
@@ -33,6 +33,7 @@ class Ops:
     engram_lookup: Op
     engram_lookup_fp8: Op
     engram_gate: Op
+    mask_gate: Op
     engram_write: Op
     # hyper-connection streams
     hc_expand: Op
@@ -45,7 +46,9 @@ class Ops:
     hc_read: Op
     hc_write: Op
     hc_mean: Op
+    concat_taps: Op
     # matrix products and roundings
+    add: Op
     linear: Op
     linear_fp32: Op
     fp8_quantise: Op
@@ -110,7 +113,7 @@ def tilelang_ops(target: Any) -> Ops:
         try:
             module = importlib.import_module(f".kernels.{name}", __package__)
         except ModuleNotFoundError as error:
-            if error.name != "tilelang":
+            if (error.name or "").partition(".")[0] != "tilelang":
                 raise
             raise ImportError(f"{name}: its twin needs the package `tilelang`; install tilelang==0.1.15") from error
         twins[name] = partial(getattr(module, name), target=target)

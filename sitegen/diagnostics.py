@@ -93,9 +93,7 @@ class Finding:
 
     def within(self, component: str, statement: str = "") -> Finding:
         """The same finding, attributed to a component (and statement) unless it already is."""
-        return replace(
-            self, component=self.component or component, statement=self.statement or statement
-        )
+        return replace(self, component=self.component or component, statement=self.statement or statement)
 
     def text(self) -> str:
         """Three lines: place, code and message; both values; what to do next."""

@@ -57,7 +57,9 @@ def evaluate(text: str | int, symbols: Mapping[str, int], where: Location = Loca
     unknown = sorted(expression.names - symbols.keys())
     if unknown:
         raise SpecInvalid(
-            Finding("unknown-symbol", f"unknown symbol {name!r} in {str(text)[:80]!r}", where, hint=nearest(name, symbols))
+            Finding(
+                "unknown-symbol", f"unknown symbol {name!r} in {str(text)[:80]!r}", where, hint=nearest(name, symbols)
+            )
             for name in unknown
         )
     try:

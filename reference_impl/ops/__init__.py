@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .attention import draft_slots, grouped_output, kv_concat, pool_group, slots_concat, sparse_attention, window_slots
-from .engram import engram_gate, engram_lookup, engram_lookup_fp8, engram_write
-from .hashing import bucket_primes, fold_ids, look_back, ngram_rows
+from .engram import engram_gate, engram_lookup, engram_lookup_fp8, engram_write, mask_gate
+from .hashing import DEAD, bucket_primes, fold_ids, hash_multipliers, look_back, ngram_rows
 from .moe import Routing, combine_experts, expert_hidden, expert_scores, route, routing_bias
 from .precision import widen
-from .products import fp4_gemm, fp8_dequantise, fp8_gemm, linear, linear_fp32
+from .products import add, fp4_gemm, fp8_dequantise, fp8_gemm, linear, linear_fp32
 from .rotary import rotary_frequencies, rotary_table, rotate, rotate_back, yarn_bounds
 from .rounding import (
     FP4_GROUP,
@@ -34,6 +34,7 @@ from .selection import (
 )
 from .streams import (
     StreamWeights,
+    concat_taps,
     hc_combination,
     hc_expand,
     hc_identity_reading,
@@ -61,16 +62,16 @@ from .vision import (
 )
 
 __all__ = [
-    "FP4_GROUP", "FP8_GROUP", "KV_FP4_GROUP",
-    "GridPlan", "Quantised", "RotaryTables", "Routing", "StreamWeights", "TopK",
-    "bucket_primes", "candidate_mask", "combine_experts", "draft_slots", "embed", "engram_gate", "engram_lookup",
-    "engram_lookup_fp8", "engram_write", "expert_hidden", "expert_scores", "fold_ids", "fp4_e4m3_quantise",
-    "fp4_e4m3_round", "fp4_e8m0_quantise", "fp4_e8m0_round", "fp4_gemm", "fp8_dequantise", "fp8_gemm", "fp8_quantise",
-    "fp8_round", "full_attention", "gelu", "grouped_output", "hc_combination", "hc_expand", "hc_identity_reading",
-    "hc_mean", "hc_mix_projection", "hc_read", "hc_reading_weights", "hc_split_sinkhorn", "hc_write",
-    "hc_writing_weights", "image_grid", "index_head_weights", "index_scores", "kv_concat", "linear", "linear_fp32",
-    "look_back", "mask_candidates", "mask_invisible", "merge_image", "ngram_rows", "patch_order", "pool_group",
+    "DEAD", "FP4_GROUP", "FP8_GROUP", "KV_FP4_GROUP", "GridPlan", "Quantised", "RotaryTables", "Routing",
+    "StreamWeights", "TopK", "add", "bucket_primes", "candidate_mask", "combine_experts", "concat_taps",
+    "draft_slots", "embed", "engram_gate", "engram_lookup", "engram_lookup_fp8", "engram_write", "expert_hidden",
+    "expert_scores", "fold_ids", "fp4_e4m3_quantise", "fp4_e4m3_round", "fp4_e8m0_quantise", "fp4_e8m0_round",
+    "fp4_gemm", "fp8_dequantise", "fp8_gemm", "fp8_quantise", "fp8_round", "full_attention", "gelu",
+    "grouped_output", "hash_multipliers", "hc_combination", "hc_expand", "hc_identity_reading", "hc_mean",
+    "hc_mix_projection", "hc_read", "hc_reading_weights", "hc_split_sinkhorn", "hc_write", "hc_writing_weights",
+    "image_grid", "index_head_weights", "index_scores", "kv_concat", "linear", "linear_fp32", "look_back",
+    "mask_candidates", "mask_gate", "mask_invisible", "merge_image", "ngram_rows", "patch_order", "pool_group",
     "rms_norm", "rotary_frequencies", "rotary_table", "rotate", "rotate_back", "rotate_halves", "route",
     "routing_bias", "sample", "select_slots", "slots_concat", "span_types", "sparse_attention", "swiglu", "top_k",
-    "unshuffle", "vision_rotary", "visible_slots", "widen", "window_slots", "yarn_bounds",
+    "unshuffle", "visible_slots", "vision_rotary", "widen", "window_slots", "yarn_bounds",
 ]  # fmt: skip

@@ -41,6 +41,11 @@ def engram_gate(streams: Tensor, keys: Tensor, query_weight: Tensor, key_weight:
     return torch.sigmoid(torch.copysign(match.abs().clamp(min=MATCH_FLOOR).sqrt(), match))
 
 
+def mask_gate(gate: Tensor, image_mask: Tensor | None) -> Tensor:
+    """[B, T, n] x [B, T] bool or none -> [B, T, n]: the gate forced to 0 inside an image span."""
+    return gate if image_mask is None else gate.masked_fill(image_mask.unsqueeze(-1), 0.0)
+
+
 def engram_write(streams: Tensor, gate: Tensor, value: Tensor) -> Tensor:
     """[..., n, d] x [..., n] x [..., d] -> [..., n, d]: X[s] + g_s v, in at least float32, cast once."""
     return (widen(streams) + gate.unsqueeze(-1) * widen(value).unsqueeze(-2)).to(streams.dtype)

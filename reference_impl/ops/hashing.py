@@ -5,6 +5,7 @@ Axes: B batch, T positions, L Engram layers, O n-gram orders (2..max), A hash he
 
 from __future__ import annotations
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -12,7 +13,7 @@ DEAD = -1  # history entry of an image position: look-back stops there
 
 
 def bucket_primes(*, start: int, layers: int, orders: int, heads: int) -> list[list[list[int]]]:
-    """-> [layers][orders][heads]: consecutive primes >= start, handed out layer by layer, order by order, head by head."""
+    """-> [layers][orders][heads]: consecutive primes >= start, dealt layer by layer, order by order, head by head."""
     primes: list[int] = []
     candidate = max(start, 2)
     while len(primes) < layers * orders * heads:
@@ -21,6 +22,16 @@ def bucket_primes(*, start: int, layers: int, orders: int, heads: int) -> list[l
         candidate += 1
     take = iter(primes)
     return [[[next(take) for _ in range(heads)] for _ in range(orders)] for _ in range(layers)]
+
+
+def hash_multipliers(*, layer: int, count: int, compressed_vocab: int) -> list[int]:
+    """-> `count` odd multipliers of one Engram layer: 2u+1, u uniform below half of (2^63-1) / compressed_vocab.
+
+    The generator is seeded by the layer number, and products with compressed ids stay below 2^63.
+    """
+    bound = (2**63 - 1) // compressed_vocab // 2
+    draws = numpy.random.default_rng(10007 * layer).integers(0, bound, size=count, dtype=numpy.int64)
+    return [2 * int(u) + 1 for u in draws]
 
 
 def fold_ids(ids: Tensor, token_map: Tensor) -> Tensor:

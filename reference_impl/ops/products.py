@@ -19,6 +19,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
+def add(x: Tensor, update: Tensor) -> Tensor:
+    """[...] + [...] -> [...]: a residual sum, or a bias on logits."""
+    return x + update
+
+
 def linear_fp32(x: Tensor, weight: Tensor) -> Tensor:
     """[..., K] x [N, K] -> [..., N] in at least float32: router, head, ratio-2 compressor, draft heads."""
     return F.linear(widen(x), widen(weight))
@@ -27,9 +32,9 @@ def linear_fp32(x: Tensor, weight: Tensor) -> Tensor:
 def fp8_gemm(x: Tensor, x_scale: Tensor, weight: Tensor, weight_scale: Tensor, *, out_dtype: torch.dtype) -> Tensor:
     """[..., K] E4M3, [..., K/32] E8M0 x [N, K] E4M3, [ceil(N/32), K/32] E8M0 -> [..., N] in out_dtype.
 
-    y_mn = sum_b a_mb w_(n/32)b sum_(k in b) x_mk w_nk: each block of 32 inputs is summed, scaled, then added in float32.
+    y_mn = sum_b a_mb w_(n/32)b sum_(k in b) x_mk w_nk: each block of 32 inputs is summed, scaled, added in float32.
     """
-    row_scale = weight_scale.repeat_interleave(FP8_GROUP, dim=0)[: weight.shape[0]]  # [N, K/32]
+    row_scale = weight_scale.float().repeat_interleave(FP8_GROUP, dim=0)[: weight.shape[0]]  # [N, K/32]
     return scaled_block_product(x, x_scale, weight.float(), row_scale, FP8_GROUP, out_dtype)
 
 

@@ -37,7 +37,7 @@ def rotary_frequencies(
 def yarn_bounds(
     *, rotated: int, base: float, original_length: int, beta_fast: float, beta_slow: float
 ) -> tuple[float, float]:
-    """-> pair indices between which YaRN ramps: the pairs that turn beta_fast and beta_slow times in original_length."""
+    """-> pair indices between which YaRN ramps: where a pair turns beta_fast and beta_slow times in original_length."""
 
     def pair_of(turns: float) -> float:
         return rotated * math.log(original_length / (turns * 2 * math.pi)) / (2 * math.log(base))
@@ -46,10 +46,9 @@ def yarn_bounds(
     return low, (high + 0.001 if low == high else high)  # a ramp of zero width would divide by zero
 
 
-def rotary_table(theta: Tensor, *, length: int) -> Tensor:
-    """[P] -> [length, P] complex: e^(i t theta), the phases multiplied in theta's type (float32 in the model)."""
-    positions = torch.arange(length, dtype=theta.dtype, device=theta.device)
-    phases = torch.outer(positions, theta)
+def rotary_table(theta: Tensor, positions: Tensor) -> Tensor:
+    """[P] x [T] -> [T, P] complex: e^(i t theta), the phases multiplied in theta's type (float32 in the model)."""
+    phases = torch.outer(positions.to(theta.dtype), theta)
     return torch.polar(torch.ones_like(phases), phases)
 
 

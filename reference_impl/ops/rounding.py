@@ -7,6 +7,7 @@ Axes: k features along the last axis, in groups of `group` that share one scale.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -31,9 +32,15 @@ class Quantised(NamedTuple):
 
 
 def power_of_two_above(x: Tensor) -> Tensor:
-    """[...] -> [...]: the smallest power of two that is not below x > 0; exact, by the bit pattern."""
+    """[...] -> [...]: the smallest power of two that is not below x > 0, float32 or float64; exact on every device.
+
+    The result is built from its exponent bits, since exp2 and pow may be off by a last bit.
+    """
     mantissa, exponent = torch.frexp(x)  # x = mantissa * 2^exponent with mantissa in [0.5, 1)
-    return torch.ldexp(torch.ones_like(x), exponent - (mantissa == 0.5).to(exponent.dtype))
+    exponent = exponent - (mantissa == 0.5).to(exponent.dtype)
+    if x.dtype == torch.float64:
+        return ((exponent.long() + 1023) << 52).view(torch.float64)
+    return ((exponent.int() + 127) << 23).view(torch.float32)
 
 
 def grouped(x: Tensor, group: int) -> Tensor:
@@ -85,49 +92,51 @@ def e2m1_unpack(packed: Tensor) -> Tensor:
     return e2m1_decode(torch.stack((byte & 15, byte >> 4), dim=-1).flatten(-2))
 
 
-def fp8_quantise(x: Tensor, *, group: int) -> Quantised:
-    """[..., k] -> E4M3 [..., k], E8M0 [..., k/group]: the input of every FP8 and FP4 product."""
+def fp8_codes(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
+    """[..., k] -> E4M3 codes [..., g, group] and their scales [..., g, 1]."""
     groups = grouped(x, group)
     scale = fp8_scale(groups)
-    codes = (groups / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
+    return (groups / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn), scale
+
+
+def fp4_codes(x: Tensor, group: int, scale_of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """[..., k] -> E2M1 codes [..., g, group], one to a byte, and their scales [..., g, 1]."""
+    groups = grouped(x, group)
+    scale = scale_of(groups)
+    return e2m1_encode((groups / scale).clamp(-E2M1_MAX, E2M1_MAX)), scale
+
+
+def fp8_quantise(x: Tensor, *, group: int) -> Quantised:
+    """[..., k] -> E4M3 [..., k], E8M0 [..., k/group]: the input of every FP8 and FP4 product."""
+    codes, scale = fp8_codes(x, group)
     return Quantised(codes.flatten(-2), scale.squeeze(-1).to(torch.float8_e8m0fnu))
 
 
 def fp8_round(x: Tensor, *, group: int) -> Tensor:
     """[..., k] -> [..., k] in x's type: FP8 and back, as for the window KV."""
-    groups = grouped(x, group)
-    scale = fp8_scale(groups)
-    codes = (groups / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
+    codes, scale = fp8_codes(x, group)
     return (codes.to(scale.dtype) * scale).flatten(-2).to(x.dtype)
 
 
 def fp4_e8m0_quantise(x: Tensor, *, group: int) -> Quantised:
     """[..., k] -> packed E2M1 [..., k/2], E8M0 [..., k/group] (the OCP MXFP4 form when group is 32)."""
-    groups = grouped(x, group)
-    scale = fp4_e8m0_scale(groups)
-    codes = e2m1_encode((groups / scale).clamp(-E2M1_MAX, E2M1_MAX))
+    codes, scale = fp4_codes(x, group, fp4_e8m0_scale)
     return Quantised(e2m1_pack(codes.flatten(-2)), scale.squeeze(-1).to(torch.float8_e8m0fnu))
 
 
 def fp4_e8m0_round(x: Tensor, *, group: int) -> Tensor:
     """[..., k] -> [..., k] in x's type: FP4 with power-of-two scales and back, as for index queries and keys."""
-    groups = grouped(x, group)
-    scale = fp4_e8m0_scale(groups)
-    codes = e2m1_encode((groups / scale).clamp(-E2M1_MAX, E2M1_MAX))
+    codes, scale = fp4_codes(x, group, fp4_e8m0_scale)
     return (e2m1_decode(codes).to(scale.dtype) * scale).flatten(-2).to(x.dtype)
 
 
 def fp4_e4m3_quantise(x: Tensor, *, group: int) -> Quantised:
     """[..., k] -> packed E2M1 [..., k/2], E4M3 [..., k/group]."""
-    groups = grouped(x, group)
-    scale = fp4_e4m3_scale(groups)
-    codes = e2m1_encode((groups / scale).clamp(-E2M1_MAX, E2M1_MAX))
+    codes, scale = fp4_codes(x, group, fp4_e4m3_scale)
     return Quantised(e2m1_pack(codes.flatten(-2)), scale.squeeze(-1).to(torch.float8_e4m3fn))
 
 
 def fp4_e4m3_round(x: Tensor, *, group: int) -> Tensor:
     """[..., k] -> [..., k] in x's type: FP4 with E4M3 scales and back, as for the compressed KV."""
-    groups = grouped(x, group)
-    scale = fp4_e4m3_scale(groups)
-    codes = e2m1_encode((groups / scale).clamp(-E2M1_MAX, E2M1_MAX))
+    codes, scale = fp4_codes(x, group, fp4_e4m3_scale)
     return (e2m1_decode(codes).to(scale.dtype) * scale).flatten(-2).to(x.dtype)

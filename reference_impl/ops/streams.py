@@ -6,6 +6,7 @@ combination (n*n, row-major: source stream first). Leading axes `...` are batch 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -70,9 +71,7 @@ def hc_combination(mixes: Tensor, scale: Tensor, base: Tensor, *, n: int, iters:
     return comb
 
 
-def hc_split_sinkhorn(
-    mixes: Tensor, scale: Tensor, base: Tensor, *, n: int, iters: int, eps: float
-) -> StreamWeights:
+def hc_split_sinkhorn(mixes: Tensor, scale: Tensor, base: Tensor, *, n: int, iters: int, eps: float) -> StreamWeights:
     """[..., M] x [3] x [M] -> reading [..., n], writing [..., n], combination [..., n, n]: all three at once."""
     return StreamWeights(
         reading=hc_reading_weights(mixes, scale, base, n=n, eps=eps),
@@ -99,3 +98,8 @@ def hc_write(streams: Tensor, output: Tensor, writing: Tensor, combination: Tens
 def hc_mean(streams: Tensor) -> Tensor:
     """[..., n, d] -> [..., d]: the plain mean over the streams, which the drafter listens to (report 2.4.3)."""
     return widen(streams).mean(-2).to(streams.dtype)
+
+
+def concat_taps(taps: Sequence[Tensor]) -> Tensor:
+    """taps of [..., d] -> [..., taps*d]: what the drafter listens to, in layer order."""
+    return torch.cat(tuple(taps), dim=-1)

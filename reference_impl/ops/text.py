@@ -27,8 +27,8 @@ def rms_norm(x: Tensor, weight: Tensor, *, eps: float) -> Tensor:
 def merge_image(embedding: Tensor, token_types: Tensor, rows: Tensor, delimiters: Tensor) -> Tensor:
     """[B, T, d] x [B, T] x [cells, d] x [3, d] -> [B, T, d]: an image span in place of its token embeddings.
 
-    token_types: -1 text, 0 start, 1 image cell, 2 row end, 3 end. `rows` fill the cells of the batch in order, row-major;
-    `delimiters` are start, row end, end. ValueError if cells and rows differ in number.
+    token_types: -1 text, 0 start, 1 image cell, 2 row end, 3 end. `rows` fill the cells of the batch in order,
+    row-major; `delimiters` are start, row end, end. ValueError if cells and rows differ in number.
     """
     cells = int((token_types == 1).sum())
     if cells != rows.shape[0]:

@@ -56,9 +56,9 @@ def rotate_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def full_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """[N, H, D] x 3 -> [N, H, D]: softmax attention of every patch over every patch, scale D^-1/2."""
-    q, k, v = (t.transpose(0, 1).unsqueeze(0) for t in (q, k, v))
-    return F.scaled_dot_product_attention(q, k, v).squeeze(0).transpose(0, 1)
+    """[N, H, D] x 3 -> [N, H, D]: softmax attention of every patch over all, scale D^-1/2, in at least float32."""
+    scores = torch.einsum("qhd,khd->hqk", widen(q), widen(k)) * q.shape[-1] ** -0.5
+    return torch.einsum("hqk,khd->qhd", torch.softmax(scores, dim=-1), widen(v)).to(v.dtype)
 
 
 def swiglu(gate_up: Tensor) -> Tensor:
@@ -104,5 +104,5 @@ def image_grid(*, width: int, height: int, patch: int, ratio: int, min_pixels: i
 
 
 def span_types(*, rows: int, columns: int) -> list[int]:
-    """-> rows * (columns + 1) + 2 types: 0 start, then per row `columns` times 1 (image cell) and 2 (row end), 3 end."""
+    """-> rows * (columns + 1) + 2 types: 0 start, per row `columns` times 1 (image cell) and 2 (row end), 3 end."""
     return [0, *([1] * columns + [2]) * rows, 3]

@@ -73,14 +73,18 @@ def common_lead(leads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return result
 
 
+def _extents(tensors: Sequence[Tensor], count: int) -> list[int]:
+    """Sizes of the last `count` dimensions when the tensors are broadcast."""
+    return [max(tensor.shape[tensor.dim() - count + axis] for tensor in tensors) for axis in range(count)]
+
+
 def elementwise(function: Callable[..., Tensor], arrays: Sequence[Array], limit: int) -> Array:
     """A function of aligned arrays; TooLarge if the result has more than `limit` elements."""
     names = union(arrays)
     tensors = [array.spread(names) for array in arrays]
     if len(arrays) > 1:
         lead = common_lead([array.lead for array in arrays])
-        extents = [max(tensor.shape[tensor.dim() - len(names) + axis] for tensor in tensors) for axis in range(len(names))]
-        elements = math.prod(lead) * math.prod(extents)
+        elements = math.prod(lead) * math.prod(_extents(tensors, len(names)))
         if elements > limit:
             raise TooLarge(elements)
     return Array(function(*tensors), names)
@@ -120,7 +124,8 @@ def contract(factors: Sequence[Array], sizes: dict[str, int], limit: int) -> Arr
     while len(operands) > 1:
         best: tuple[int, int, int, list] | None = None
         for first, second in itertools.combinations(range(len(operands)), 2):
-            others = {label for place, (_, labels) in enumerate(operands) if place not in (first, second) for label in labels}
+            rest = (labels for place, (_, labels) in enumerate(operands) if place not in (first, second))
+            others = set(itertools.chain.from_iterable(rest))
             merged = dict.fromkeys([*operands[first][1], *operands[second][1]])
             kept = [label for label in merged if label not in sizes or label in others]
             elements = math.prod(extent[label] for label in kept)
@@ -133,8 +138,10 @@ def contract(factors: Sequence[Array], sizes: dict[str, int], limit: int) -> Arr
         (left, left_labels), (right, right_labels) = operands[first], operands[second]
         number = {label: place for place, label in enumerate(dict.fromkeys([*left_labels, *right_labels]))}
         product = torch.einsum(
-            left, [number[label] for label in left_labels],
-            right, [number[label] for label in right_labels],
+            left,
+            [number[label] for label in left_labels],
+            right,
+            [number[label] for label in right_labels],
             [number[label] for label in kept],
         )
         operands = [operand for place, operand in enumerate(operands) if place not in (first, second)]
@@ -150,7 +157,7 @@ def contract(factors: Sequence[Array], sizes: dict[str, int], limit: int) -> Arr
 
 
 def _labelled(array: Array) -> tuple[Tensor, list]:
-    """The data without leading dimensions of size 1, and a label for each dimension (leading: its place from the end)."""
+    """The data without leading dimensions of size 1, and a label for each: a name, or a place from the end."""
     count = len(array.lead)
     labels: list = [count - place for place in range(count)] + list(array.names)
     keep = [place for place, label in enumerate(labels) if not isinstance(label, int) or array.data.shape[place] != 1]
@@ -174,7 +181,7 @@ def gather(tensor: Tensor, indices: Sequence[Array], limit: int) -> Array:
     names = union(indices)
     own = tuple(tensor.shape[: tensor.dim() - len(indices)])
     tensors = [index.spread(names) for index in indices]
-    extents = [max(t.shape[t.dim() - len(names) + axis] for t in tensors) for axis in range(len(names))]
+    extents = _extents(tensors, len(names))
     lead = common_lead([own, *(index.lead for index in indices)])
     elements = math.prod(lead) * math.prod(extents)
     if elements > limit:

@@ -14,6 +14,7 @@ from sitegen.diagnostics import SpecInvalid, ordered
 from sitegen.formula import arrays
 from sitegen.formula.arrays import Array, ArrayFault, TooLarge
 from sitegen.formula.names import check, depends_on, target_ranges
+from sitegen.formula.operations import MERGE, OPERATORS, elementwise_function
 from sitegen.formula.ranges import index_ranges, rounds
 from sitegen.formula.source import to_source
 from sitegen.formula.syntax import (
@@ -119,7 +120,7 @@ class _Evaluation:
             extents = tuple(ranges[name][1] for name in names)
             if all(ranges[name][0] == 1 for name in names) and whole in (None, extents):
                 lead = value.lead
-                self.tensors[statement.name] = value.spread(names).expand(*lead, *extents)
+                self.tensors[statement.name] = value.spread(names).expand([*lead, *extents])
                 self.coverage.pop(statement.name, None)
                 self.assigned[statement.name] = None
                 return
@@ -156,8 +157,8 @@ class _Evaluation:
             base = torch.full(whole, math.nan, dtype=torch.float64, device=self.device)
             covered = torch.zeros(whole, dtype=torch.bool, device=self.device)
         lead = arrays.common_lead([tuple(base.shape[: base.dim() - len(whole)]), value.lead])
-        result = base.expand(*lead, *whole).clone()
-        result[(..., *places)] = value.spread(order).expand(*lead, *extents)
+        result = base.expand([*lead, *whole]).clone()
+        result[(..., *places)] = value.spread(order).expand([*lead, *extents])
         if covered is not None:
             covered = covered.clone()
             covered[tuple(places)] = True
@@ -232,9 +233,9 @@ class _Evaluation:
         if isinstance(node, Not):
             return self.combine(lambda x: ~x, (node.operand,), scope)
         if isinstance(node, (BinOp, Compare, Logic)):
-            return self.combine(_OPERATORS[node.op], (node.left, node.right), scope)
+            return self.combine(OPERATORS[node.op], (node.left, node.right), scope)
         if isinstance(node, Call):
-            return self.combine(_function(node.function), node.args, scope)
+            return self.combine(elementwise_function(node.function), node.args, scope)
         raise TypeError(f"no value for {type(node).__name__}")
 
     def combine(self, function: Callable[..., Tensor], nodes: Sequence[Expr], scope: Scope) -> Array:
@@ -331,8 +332,9 @@ class _Evaluation:
             if low >= high:
                 raise
         middle = (low + high) // 2
-        parts = [self.partwise(kind, body, scope, {**ranges, name: part}) for part in ((low, middle), (middle + 1, high))]
-        return arrays.elementwise(_MERGE[kind](), parts, self.limit)
+        halves = ((low, middle), (middle + 1, high))
+        parts = [self.partwise(kind, body, scope, {**ranges, name: half}) for half in halves]
+        return arrays.elementwise(MERGE[kind](), parts, self.limit)
 
     def at_once(self, kind: str, body: Expr, scope: Scope, ranges: Scope) -> Array:
         sizes = {name: high - low + 1 for name, (low, high) in ranges.items()}
@@ -340,7 +342,7 @@ class _Evaluation:
             return arrays.reduce(kind, self.value(body, scope), sizes)
         if isinstance(body, BinOp) and body.op == "/" and not depends_on(body.right, sizes):
             parts = [self.at_once(kind, body.left, scope, ranges), self.value(body.right, scope)]
-            return arrays.elementwise(_OPERATORS["/"], parts, self.limit)
+            return arrays.elementwise(OPERATORS["/"], parts, self.limit)
         factors = [self.value(factor, scope) for factor in _factors(body)]
         return arrays.contract(factors, sizes, self.limit)
 
@@ -349,59 +351,3 @@ def _factors(node: Expr) -> list[Expr]:
     if isinstance(node, BinOp) and node.op == "*":
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
-
-
-def _merge(function: str) -> Callable[[], Callable[..., Tensor]]:
-    def load() -> Callable[..., Tensor]:
-        import torch
-
-        return getattr(torch, function)
-
-    return load
-
-
-_MERGE = {"sum": _merge("add"), "prod": _merge("mul"), "max": _merge("maximum"), "min": _merge("minimum")}
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: (a / b).floor(),
-    "%": lambda a, b: a.remainder(b),
-    "**": lambda a, b: a.pow(b),
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-}
-
-
-def _function(name: str) -> Callable[..., Tensor]:
-    """The elementwise function of that name on float64 tensors."""
-    import torch
-
-    special: dict[str, Callable[..., Any]] = {
-        # log(1 + exp(x)); torch's own softplus turns linear above a threshold
-        "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
-        "silu": lambda x: x * torch.sigmoid(x),
-        "gelu": lambda x: 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0))),
-        "max": lambda *parts: _fold(torch.maximum, parts),
-        "min": lambda *parts: _fold(torch.minimum, parts),
-        "clamp": lambda x, low, high: torch.minimum(torch.maximum(x, low), high),
-        "delta": lambda a, b: (a == b).to(torch.float64),
-    }
-    return special.get(name) or getattr(torch, name)
-
-
-def _fold(function: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    result = parts[0]
-    for part in parts[1:]:
-        result = function(result, part)
-    return result
-
-

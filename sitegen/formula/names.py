@@ -50,22 +50,33 @@ class Names:
 
 @dataclass(frozen=True)
 class Terms:
-    """The symbols (tensors, scalars and indices) and the constants that a formula shows."""
+    """The symbols (tensors, scalars and indices) and the constants that a formula shows.
+
+    Constants inside indices are kept apart, so that the 2 of `s[2]` does not stand in for that of `2*x`.
+    """
 
     symbols: frozenset[str]
     constants: frozenset[int | float]
+    index_constants: frozenset[int | float] = frozenset()
 
 
-def terms(step: Step) -> Terms:
-    """The symbols and the numbers of a step, for comparison with a hand-written TeX (`tex_terms`)."""
+def terms(node: Node) -> Terms:
+    """The symbols and the numbers of a step or a part of one, for comparison with hand-written TeX."""
     symbols: set[str] = set()
-    constants: set[int | float] = set()
-    for node in walk(step):
+    constants: dict[bool, set[int | float]] = {True: set(), False: set()}
+
+    def visit(node: Node, index: bool) -> None:
         if isinstance(node, Num):
-            constants.add(node.value)
+            constants[index].add(node.value)
         elif isinstance(node, (Name, Item, Range, Assign)):
             symbols.add(node.name)
-    return Terms(frozenset(symbols), frozenset(constants))
+        inner = index or isinstance(node, Item) or (isinstance(node, Call) and node.function == "delta")
+        axes = node.axes if isinstance(node, Assign) else ()
+        for child in children(node):
+            visit(child, inner or any(child is axis for axis in axes))
+
+    visit(node, False)
+    return Terms(frozenset(symbols), frozenset(constants[False]), frozenset(constants[True]))
 
 
 def target_ranges(statement: Assign) -> tuple[Range, ...]:

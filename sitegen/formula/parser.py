@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 
 from sitegen.diagnostics import NOWHERE, Location, SpecInvalid, nearest
-from sitegen.formula.functions import COMPARISONS, FUNCTIONS, KEYWORDS, REDUCTIONS
+from sitegen.formula.functions import FUNCTIONS, KEYWORDS, REDUCTIONS
+from sitegen.formula.precedence import AND, BINDING, COMPARE, NEGATE, NOT, OR
 from sitegen.formula.syntax import (
     CONDITIONS,
     MAX_DEPTH,
@@ -32,12 +33,6 @@ from sitegen.formula.syntax import (
     children,
 )
 from sitegen.formula.tokens import Token, tokenize
-
-#: How strongly each operator binds; a larger number binds more tightly.
-OR, AND, NOT, COMPARE, ADD, MULTIPLY, NEGATE, POWER = 10, 20, 30, 40, 50, 60, 70, 80
-
-BINDING: dict[str, int] = {"or": OR, "and": AND, **dict.fromkeys(COMPARISONS, COMPARE)}
-BINDING |= {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "**": POWER}
 
 
 def parse(text: str, *, where: Location = NOWHERE) -> Step:
@@ -228,9 +223,7 @@ class _Parser:
 
     def as_number(self, node: Expr, role: str, token: Token) -> Expr:
         if isinstance(node, CONDITIONS):
-            raise self.wrong(
-                f"{role} must be a number, not a condition", token, hint="write where(condition, 1, 0)"
-            )
+            raise self.wrong(f"{role} must be a number, not a condition", token, hint="write where(condition, 1, 0)")
         return node
 
     def as_condition(self, node: Expr, role: str, token: Token) -> Expr:
@@ -261,9 +254,7 @@ class _Parser:
             self.as_condition(*_roles(right, f"the right side of {key}"))
             return self.made(Logic(key, left[0], right[0], at=operator.at))
         if power == COMPARE and isinstance(left[0], Compare) and left[1].kind != "(":
-            raise self.wrong(
-                "comparisons cannot be chained", operator, hint="write a <= b and b <= c"
-            )
+            raise self.wrong("comparisons cannot be chained", operator, hint="write a <= b and b <= c")
         self.as_number(*_roles(left, f"the left side of {key}"))
         self.as_number(*_roles(right, f"the right side of {key}"))
         kind = Compare if power == COMPARE else BinOp

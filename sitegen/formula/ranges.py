@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sitegen.diagnostics import nearest
+from sitegen.formula.names import plain_axes
 from sitegen.formula.source import to_source
 from sitegen.formula.syntax import MAX_REPEAT, Assign, BinOp, Expr, Name, Neg, Node, Num, Range, Step
-from sitegen.formula.names import plain_axes
 
 Numbers = Mapping[str, int | float]
 #: The size of axis `axis` of a tensor of which `count` axes are written; None where it has no such axis.
@@ -140,7 +140,7 @@ def _size_of_axes(step: Step, entry: Range, region: Node, size: AxisSize, target
                 at,
                 expected=f"{seen[0][0]:,} ({seen[0][1]})",
                 actual=f"{extent:,} ({place})",
-                hint=f"use two indices, or bound it: {entry.name} = 1..n",
+                hint=f"use two indices, or bound it: {_bounded(entry, target)}",
             )
         seen.append((extent, place))
     if not seen:
@@ -148,7 +148,13 @@ def _size_of_axes(step: Step, entry: Range, region: Node, size: AxisSize, target
             "expression-invalid",
             f"nothing says where the index {entry.name} runs",
             entry.at,
-            hint=f"state the shape of the output, or bound it: {entry.name} = 1..n"
-            + (f" (after the statement: for {entry.name} = 1..n)" if target is not None else ""),
+            hint=f"state the shape of the output, or bound it: {_bounded(entry, target)}",
         )
     return seen[0][0]
+
+
+def _bounded(entry: Range, target: Assign | None) -> str:
+    """How an author bounds this index."""
+    if target is None:
+        return f"{entry.name} = 1..n before the colon"
+    return f"for {entry.name} = 1..n after the statement"

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from sitegen.formula.parser import ADD, AND, BINDING, COMPARE, NEGATE, NOT, OR, POWER
+from sitegen.formula.precedence import ADD, AND, BINDING, COMPARE, NEGATE, NOT, OR, POWER
 from sitegen.formula.syntax import (
     Assign,
     BinOp,
@@ -102,5 +102,3 @@ def _write(node: Node) -> tuple[str, int]:
 def _inside(node: Node, least: int) -> str:
     text, binding = _write(node)
     return text if binding >= least else f"({text})"
-
-

@@ -2,8 +2,8 @@
 """Pins: cited places of source code that never silently come to show other code.
 
 `check` compares pins with their lock file, `findings` reports, `repin_file` repairs and acknowledges;
-`function_digest` names the code of one symbol. Floors, lowest first: normal, tokens, definitions, source,
-pin, matching, alignment, resolution, lock, report, repair, upstream.
+`function_digest` names the code of one symbol. Floors, lowest first: strings, normal, tokens, definitions,
+source, pin, matching, alignment, spots, symbolic and textual, resolution, lock, report, repair and upstream.
 """
 
 from sitegen.pins.lock import FILE_NAME, Lock, UpstreamRecord, parse_lock, read_lock, write_lock

@@ -20,6 +20,8 @@ TELLING_TOKENS = 5
 SUCCESSOR = 0.5
 #: This share of a vanished definition must stand in others to call it split.
 SPLIT_SHARE = 0.6
+#: A definition that holds more than this of a vanished one is its successor, not a part.
+MOST_OF_IT = 0.75
 
 
 class Statement(NamedTuple):
@@ -109,7 +111,8 @@ def _taken_over(
     While that one lives, a part counts only if it is called or named there now and was not before; for one
     that vanished, the parts must together hold most of it.
     """
-    telling = [s for s in lost if len(s.words) >= TELLING_TOKENS]
+    least = TELLING_TOKENS if definition is None else 2
+    telling = [s for s in lost if len(s.words) >= least]
     if not telling:
         return {}
     before = {word for statement in old for word in statement.words}
@@ -120,7 +123,7 @@ def _taken_over(
     for other in source.definitions:
         if definition is not None and (other == definition or other.name not in now or other.name in before):
             continue
-        if any(o is not other and _inside(o, other) for o in source.definitions):
+        if definition is None and any(o is not other and _inside(o, other) for o in source.definitions):
             continue  # a class or outer function: its members speak for themselves
         held = {s.words for s in statements(source.lexed.code_in(other.lines))}
         mine = {s.words for s in telling} & held
@@ -129,7 +132,7 @@ def _taken_over(
             shares[other] = sum(len(words) for words in mine) / total
     if definition is None:
         share = sum(len(words) for words in covered) / total
-        if share < SPLIT_SHARE or len(shares) < 2:
+        if share < SPLIT_SHARE or len(shares) < 2 or max(shares.values()) > MOST_OF_IT:
             return {}
     return shares
 

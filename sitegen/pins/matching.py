@@ -17,30 +17,30 @@ from sitegen.pins.tokens import Token, digest, lex
 LEAST_SIMILARITY = 0.5
 MOST_CANDIDATES = 5
 
-Words = tuple[str, ...]
+#: What a formatter adds and removes: round brackets and commas.
+_LOOSE = frozenset("(),")
 
 
 def whole_file(source: SourceText) -> Lines:
-    return 1, max(1, source.count)
+    """The lines of a file; (1, 0) when it has none."""
+    return 1, source.count
 
 
 def fragment_places(source: SourceText, fragment: str, within: Lines) -> list[Lines]:
     """Line ranges inside `within` where the quoted fragment stands.
 
-    Code is compared by tokens as written (layout and comments aside).  A fragment without code, or
-    one that quotes part of a string or comment, is compared by its lines' text.
+    Code is compared by tokens as written (layout and comments aside), and so is never found in a comment
+    or string. A fragment without code (comments, a docstring) is compared by its lines' text.
     """
     suffix = PurePosixPath(source.path).suffix
     wanted = _solid(lex(fragment, suffix).plain)
+    if not wanted:
+        return _text_places(source, fragment, within)
     found: list[Lines] = []
-    if wanted:
-        tokens = [t for t in source.lexed.plain if t.kind != "newline" and within[0] <= t.line and t.end <= within[1]]
-        words = [t.text for t in tokens]
-        for start in _subsequences([t.text for t in wanted], words):
-            first, last = tokens[start].line, tokens[start + len(wanted) - 1].end
-            found.append(over_comments(source, (first, last), fragment, within))
-    if not found:
-        found = _text_places(source, fragment, within)
+    tokens = [t for t in source.lexed.plain if t.kind != "newline" and within[0] <= t.line and t.end <= within[1]]
+    for start in _subsequences([t.text for t in wanted], [t.text for t in tokens]):
+        first, last = tokens[start].line, tokens[start + len(wanted) - 1].end
+        found.append(over_comments(source, (first, last), fragment, within))
     return list(dict.fromkeys(found))
 
 
@@ -112,7 +112,7 @@ def fragment_holds(source: SourceText, fragment: str, lines: Lines) -> bool:
 
 def _loose(tokens: Sequence[Token]) -> list[str]:
     """Texts without what a formatter adds: line ends, round brackets and commas."""
-    return [t.text for t in tokens if t.kind != "newline" and t.text not in ("(", ")", ",")]
+    return [t.text for t in tokens if t.kind != "newline" and t.text not in _LOOSE]
 
 
 def text_places(source: SourceText, text: Sequence[str]) -> list[Lines]:
@@ -128,16 +128,40 @@ def text_places(source: SourceText, text: Sequence[str]) -> list[Lines]:
     ]
 
 
+def same_text_places(source: SourceText, record: Record) -> list[Lines]:
+    """Line ranges that hold the recorded text as what it was: code that is quoted in a string is none."""
+    found = text_places(source, record.text)
+    if record.code == digest(()):
+        return found
+    wanted = [t.text for t in _solid(lex("\n".join(record.text), PurePosixPath(source.path).suffix).plain)]
+    kept = []
+    for lines in found:
+        here = [t.text for t in source.lexed.plain if t.kind != "newline" and lines[0] <= t.line <= lines[1]]
+        if here == wanted or digest(source.lexed.code_in(lines)) == record.code:
+            kept.append(lines)
+    return kept
+
+
 def code_places(source: SourceText, record: Record) -> list[Lines]:
     """Line ranges whose tokens are the recorded ones, in another layout."""
     suffix = PurePosixPath(source.path).suffix
     wanted = _loose(lex("\n".join(record.text), suffix).code)
-    tokens = [t for t in source.lexed.code if t.kind != "newline" and t.text not in ("(", ")", ",")]
+    code = source.lexed.code
+    kept = [i for i, t in enumerate(code) if t.kind != "newline" and t.text not in _LOOSE]
     found = []
-    for start in _subsequences(wanted, [t.text for t in tokens]):
-        lines = tokens[start].line, tokens[start + len(wanted) - 1].end
-        if digest(source.lexed.code_in(lines)) == record.code:
-            found.append(lines)
+    for start in _subsequences(wanted, [code[i].text for i in kept]):
+        first, last = kept[start], kept[start + len(wanted) - 1]
+        starts, ends = [code[first].line], [code[last].end]
+        while first > 0 and code[first - 1].text in _LOOSE:  # brackets at the edges may belong to the text
+            first -= 1
+            starts.append(code[first].line)
+        while last + 1 < len(code) and code[last + 1].text in _LOOSE:
+            last += 1
+            ends.append(code[last].end)
+        for lines in dict.fromkeys((a, b) for a in starts for b in ends):
+            if digest(source.lexed.code_in(lines)) == record.code:
+                found.append(source.lexed.code_lines(lines))
+                break
     return list(dict.fromkeys(found))
 
 
@@ -195,22 +219,26 @@ def similar_definitions(source: SourceText, wanted: Sequence[Token]) -> list[Can
 def similar_lines(source: SourceText, record: Record, within: Lines) -> list[Candidate]:
     """Runs of as many lines as were cited that look like them, most similar first."""
     suffix = PurePosixPath(source.path).suffix
-    words = [t.text for t in _solid(lex("\n".join(record.text), suffix).tokens)]
-    counts, size = Counter(words), len(record.text)
+    wanted = _solid(lex("\n".join(record.text), suffix).tokens)
+    words, size = [t.text for t in wanted], len(record.text)
+    counts = Counter(t.text for t in wanted if t.kind != "op")  # punctuation is alike everywhere
     rows: dict[int, list[str]] = {}
+    telling: dict[int, list[str]] = {}
     for token in source.lexed.tokens:
         if token.kind != "newline":
             rows.setdefault(token.line, []).append(token.text)
+            if token.kind != "op":
+                telling.setdefault(token.line, []).append(token.text)
     rough: list[tuple[float, Lines, list[str]]] = []
     window: Counter[str] = Counter()
     for first in range(within[0], max(within[0], within[1] - size + 1) + 1):
         last = min(first + size - 1, within[1])
         if first == within[0]:
             for line in range(first, last + 1):
-                window.update(rows.get(line, ()))
+                window.update(telling.get(line, ()))
         else:
-            window.subtract(rows.get(first - 1, ()))
-            window.update(rows.get(last, ()))
+            window.subtract(telling.get(first - 1, ()))
+            window.update(telling.get(last, ()))
             window += Counter()
         if not rows.get(first):
             continue

@@ -7,26 +7,35 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
-from collections.abc import Sequence
-from functools import lru_cache
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from sitegen.pins.strings import normal_strings
 
 if TYPE_CHECKING:
     from sitegen.pins.tokens import Token
 
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
+_CLOSERS = frozenset(")]}")
 _ASSIGNMENTS = frozenset("= += -= *= /= //= %= @= &= |= ^= >>= <<= **=".split())
-#: After these at statement level, brackets around all that follows (to the line's end) change nothing.
-_OPEN_TO_NEWLINE = frozenset({"return", "import"})
+#: After these, brackets around all that follows (to the line's end) change nothing.
+_OPEN_TO_NEWLINE = frozenset({"return", "import", "yield"})
 #: After these, brackets around all that follows (to the block's colon) change nothing.
 _OPEN_TO_COLON = frozenset({"if", "elif", "while"})
+_COMPOUND = frozenset("if elif else for while try except finally with def class async".split())
 
 
-def normal_form(tokens: Sequence[Token]) -> tuple[Token, ...]:
-    """Tokens in normal form; each keeps the lines it stands on."""
-    result = _joined_strings([_normal_token(token) for token in tokens])
+def normal_form(tokens: Sequence[Token], normal_field: Callable[[str], str]) -> tuple[Token, ...]:
+    """Tokens in normal form; each keeps the lines it stands on.
+
+    Args:
+        tokens: without comments.
+        normal_field: the normal form of an expression inside a formatted string.
+    """
+    result = _with_plain_literals(tokens, normal_field)
+    result = _with_own_lines(result)
     while True:  # removing one pair may bare another
         smaller = _without_brackets(_without_trailing_commas(result))
         if len(smaller) == len(result):
@@ -34,56 +43,80 @@ def normal_form(tokens: Sequence[Token]) -> tuple[Token, ...]:
         result = smaller
 
 
-def _normal_token(token: Token) -> Token:
-    if token.kind == "number":
-        return token._replace(text=token.text.replace("_", "").lower())
-    if token.kind == "string":
-        return token._replace(text=_normal_string(token.text))
-    return token
-
-
-@lru_cache(maxsize=4096)
-def _normal_string(text: str) -> str:
-    """A plain string by its value; a formatted one as written."""
-    prefix = text[: len(text) - len(text.lstrip("rRbBuUfFtT"))].lower()
-    if "f" in prefix or "t" in prefix:
-        return text
-    try:
-        return ascii(ast.literal_eval(text))
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return text
-
-
-def _joined_strings(tokens: list[Token]) -> list[Token]:
-    """Adjacent plain strings are one string; a semicolon ends a statement as a newline does."""
+def _with_plain_literals(tokens: Sequence[Token], normal_field: Callable[[str], str]) -> list[Token]:
+    """Numbers in one spelling; adjacent strings as one, by value."""
     result: list[Token] = []
-    depth = 0
-    for token in tokens:
-        if token.kind == "op":
-            depth += (token.text in _OPENERS) - (token.text in _OPENERS.values())
-            if token.text == ";" and depth <= 0:
-                result.append(token._replace(kind="newline", text="+0"))
-                continue
-        last = result[-1] if result else None
-        if token.kind == "newline" and last is not None and last.kind == "newline":
-            result[-1] = last._replace(text=token.text)  # a semicolon in front of the line's end
-            continue
-        if token.kind == "string" and last is not None and last.kind == "string":
-            if _is_plain(token.text) and _is_plain(last.text) and _is_bytes(token.text) == _is_bytes(last.text):
-                value = ast.literal_eval(last.text) + ast.literal_eval(token.text)
-                result[-1] = last._replace(text=ascii(value), end=token.end)
-                continue
-        result.append(token)
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        stop = index + 1
+        if token.kind == "number":
+            result.append(token._replace(text=_normal_number(token.text)))
+        elif token.kind == "string":
+            while stop < len(tokens) and tokens[stop].kind == "string":
+                stop += 1
+            run = tokens[index:stop]
+            texts = normal_strings([t.text for t in run], normal_field)
+            if len(texts) == len(run):
+                result += [t._replace(text=text) for t, text in zip(run, texts, strict=True)]
+            else:
+                result += [token._replace(text=text, end=run[-1].end) for text in texts]
+        else:
+            result.append(token)
+        index = stop
     return result
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a token's text is what `ascii` gives for a str or bytes value."""
-    return text[:1] in "'\"" or (text[:2] in ("b'", 'b"'))
+def _normal_number(text: str) -> str:
+    text = text.replace("_", "").lower()
+    if text[:2] in ("0x", "0b", "0o"):
+        return text
+    return re.sub(r"(?<=[0-9])\.(?![0-9])", ".0", ("0" if text.startswith(".") else "") + text.replace("e+", "e"))
 
 
-def _is_bytes(text: str) -> bool:
-    return text.startswith("b")
+def _with_own_lines(tokens: Sequence[Token]) -> list[Token]:
+    """Each statement on a line of its own: after a semicolon, and after a block's colon."""
+    result: list[Token] = []
+    line: list[Token] = []
+    for token in tokens:
+        line.append(token)
+        if token.kind == "newline":
+            result += _split_line(line)
+            line = []
+    return result + _split_line(line)
+
+
+def _split_line(line: list[Token]) -> list[Token]:
+    if not line or line[0].text in ("match", "case"):
+        return line  # words that are keywords only sometimes: such a line is left as it is
+    depth = lambdas = 0
+    in_header = line[0].kind == "name" and line[0].text in _COMPOUND
+    result: list[Token] = []
+    inner = 0
+    last = len(line) - 1
+    for index, token in enumerate(line):
+        if token.kind == "op":
+            depth += (token.text in _OPENERS) - (token.text in _CLOSERS)
+        if depth <= 0 and token.kind == "op" and token.text == ";":
+            if index < last and line[index + 1].kind != "newline":
+                result.append(token._replace(kind="newline", text="+0"))
+            continue
+        if token.kind == "newline" and inner:
+            token = token._replace(text=f"{int(token.text) - inner:+d}")
+        result.append(token)
+        if not in_header or depth > 0:
+            continue
+        if token.kind == "name" and token.text == "lambda":
+            lambdas += 1
+        elif token.kind == "op" and token.text == ":":
+            if lambdas:
+                lambdas -= 1
+                continue
+            in_header = False
+            if index < last and line[index + 1].kind != "newline":
+                result.append(token._replace(kind="newline", text="+1"))
+                inner = 1
+    return result
 
 
 def _pairs(tokens: Sequence[Token]) -> dict[int, int]:
@@ -95,7 +128,7 @@ def _pairs(tokens: Sequence[Token]) -> dict[int, int]:
             continue
         if token.text in _OPENERS:
             stack.append(index)
-        elif token.text in (")", "]", "}"):
+        elif token.text in _CLOSERS:
             if stack and _OPENERS[tokens[stack[-1]].text] == token.text:
                 pairs[stack.pop()] = index
             else:
@@ -110,14 +143,18 @@ def _follows_value(tokens: Sequence[Token], index: int) -> bool:
     before = tokens[index - 1]
     if before.kind == "name":
         return not keyword.iskeyword(before.text)
-    return before.kind == "string" or (before.kind == "op" and before.text in (")", "]", "}"))
+    return before.kind in ("string", "number") or (before.kind == "op" and before.text in _CLOSERS)
+
+
+def _starts_line(tokens: Sequence[Token], index: int) -> bool:
+    return index == 0 or tokens[index - 1].kind == "newline"
 
 
 def _top_level(tokens: Sequence[Token], start: int, stop: int) -> list[Token]:
     """The tokens between two brackets that are in no inner bracket."""
     depth, found = 0, []
     for token in tokens[start + 1 : stop]:
-        if token.kind == "op" and token.text in (")", "]", "}"):
+        if token.kind == "op" and token.text in _CLOSERS:
             depth -= 1
         if depth == 0:
             found.append(token)
@@ -132,9 +169,11 @@ def _without_trailing_commas(tokens: list[Token]) -> list[Token]:
         if not (stop - start > 2 and tokens[stop - 1].kind == "op" and tokens[stop - 1].text == ","):
             continue
         bracket, value_before = tokens[start].text, _follows_value(tokens, start)
-        after_import = start > 0 and tokens[start - 1].text == "import"
         before = tokens[start - 1].text if start else ""
-        is_call = bracket == "(" and (value_before or after_import) and before not in ("match", "case")
+        after = tokens[stop + 1].text if stop + 1 < len(tokens) else ""
+        is_list = before == "import" or (before == "with" and after == ":")
+        may_match = before in ("match", "case") and _starts_line(tokens, start - 1)
+        is_call = bracket == "(" and (value_before or is_list) and not may_match
         keeps_meaning = bracket == "{" or (bracket == "[" and not value_before) or is_call
         inside = _top_level(tokens, start, stop)
         commas = sum(token.kind == "op" and token.text == "," for token in inside)
@@ -142,58 +181,93 @@ def _without_trailing_commas(tokens: list[Token]) -> list[Token]:
             commas = 1  # a lambda's own commas do not make a tuple
         if keeps_meaning or commas > 1:
             dropped.add(stop - 1)
-    return [token for index, token in enumerate(tokens) if index not in dropped]
+    return _without(tokens, dropped)
+
+
+def _without(tokens: Sequence[Token], dropped: set[int]) -> list[Token]:
+    """The other tokens; a dropped opening bracket leaves its line to the next one, anything else to the last one."""
+    result: list[Token] = []
+    line = 0
+    for index, token in enumerate(tokens):
+        if index not in dropped:
+            result.append(token._replace(line=line) if line else token)
+            line = 0
+        elif token.text in _OPENERS:
+            line = line or token.line
+        elif result:
+            result[-1] = result[-1]._replace(end=max(result[-1].end, token.end))
+    return result
 
 
 def _without_brackets(tokens: list[Token]) -> list[Token]:
     pairs = _pairs(tokens)
     dropped: set[int] = set()
-    depth = 0
-    statement = 0
+    depth = statement = 0
     for index, token in enumerate(tokens):
         if token.kind == "newline":
             statement = index + 1
         if token.kind != "op":
             continue
-        if token.text == "(" and index in pairs and not _follows_value(tokens, index):
+        if token.text == "(" and index in pairs:
             stop = pairs[index]
-            if stop > index + 1 and _is_redundant(tokens, pairs, statement, index, stop, depth):
+            if stop == index + 1:
+                if index == statement + 2 and tokens[statement].text == "class":
+                    dropped |= {index, stop}  # `class A():` is `class A:`
+            elif not _follows_value(tokens, index) and _is_redundant(tokens, pairs, statement, index, depth):
                 dropped |= {index, stop}
-        depth += (token.text in _OPENERS) - (token.text in (")", "]", "}"))
-    return [token for index, token in enumerate(tokens) if index not in dropped]
+        depth += (token.text in _OPENERS) - (token.text in _CLOSERS)
+    return _without(tokens, dropped)
 
 
-def _is_redundant(
-    tokens: list[Token], pairs: dict[int, int], statement: int, start: int, stop: int, depth: int
-) -> bool:
-    inside = _top_level(tokens, start, stop)
+def _is_redundant(tokens: list[Token], pairs: dict[int, int], statement: int, start: int, depth: int) -> bool:
+    """Whether the round brackets from `start` (not empty, not a call) only group what is grouped anyway."""
+    stop = pairs[start]
+    after = tokens[stop + 1] if stop + 1 < len(tokens) else None
     if stop == start + 2 and tokens[start + 1].kind in ("name", "number", "string"):
         return (
             start != statement  # `(x): int = 1` declares nothing, `x: int = 1` does
             and tokens[start + 1].text != "yield"
-            and not _is_attribute_of_number(tokens, start, stop)
+            and not (tokens[start + 1].kind == "number" and after is not None and after.text == ".")
         )
-    if any(token.text in ("for", "yield", ":=") and token.kind != "string" for token in inside):
-        return False
-    has_comma = any(token.kind == "op" and token.text == "," for token in inside)
-    starred = bool(inside) and inside[0].text in ("*", "**")
+    inside = _top_level(tokens, start, stop)
+    words = {token.text for token in inside if token.kind != "string"}
+    starred = inside[0].text in ("*", "**")
     if tokens[start + 1].text == "(" and pairs.get(start + 1) == stop - 1:
-        return False  # the inner pair is looked at by itself; the outer one after it is gone
-    if start > 0 and start + 1 < stop and tokens[start - 1].text == "(" and pairs.get(start - 1) == stop + 1:
-        return not has_comma and not starred
-    if depth != 0 or start == 0:
+        return False  # of two pairs the inner one is looked at; the outer one when that is gone
+    before = tokens[start - 1] if start else None
+    if before is not None and before.text == "(" and pairs.get(start - 1) == stop + 1:
+        is_argument = _follows_value(tokens, start - 1)  # of two plain pairs one is enough, whatever is inside
+        return not is_argument or not (words & {",", ":=", "yield"} or starred)
+    if words & {"for", "yield"}:
         return False
-    before = tokens[start - 1]
-    at_line_end = stop + 1 == len(tokens) or tokens[stop + 1].kind == "newline"
-    at_colon = stop + 1 < len(tokens) and tokens[stop + 1].text == ":"
+    if depth != 0:
+        return False
+    is_name = before is not None and before.kind == "name"
+    at_line_end = after is None or after.kind == "newline"
+    at_colon = after is not None and after.text == ":"
+    first = tokens[statement].text
+    if start == statement:
+        ends = at_line_end or after is None or after.text == "="  # targets: `(a, b) = x`
+        return ends and ":=" not in words
+    assert before is not None
+    if is_name and before.text in _OPEN_TO_COLON and start - 1 == statement:
+        return at_colon and "," not in words
+    if ":=" in words:
+        return False
     if before.kind == "op" and before.text in _ASSIGNMENTS:
-        return at_line_end and not (starred and before.text != "=")
-    if before.kind == "name" and before.text in _OPEN_TO_NEWLINE:
+        ends = at_line_end or (before.text == "=" and after is not None and after.text == "=")
+        return ends and not (starred and before.text != "=")
+    if is_name and before.text in _OPEN_TO_NEWLINE:
         return at_line_end
-    if before.kind == "name" and before.text in _OPEN_TO_COLON and start - 1 == statement:
-        return at_colon and not has_comma
-    return False
-
-
-def _is_attribute_of_number(tokens: list[Token], start: int, stop: int) -> bool:
-    return tokens[start + 1].kind == "number" and stop + 1 < len(tokens) and tokens[stop + 1].text == "."
+    if is_name and before.text == "from":
+        return at_line_end and "," not in words
+    if is_name and first in ("for", "async") and before.text == "for":
+        return after is not None and after.text == "in" and not starred
+    if is_name and first in ("for", "async") and before.text == "in":
+        only = sum(token.text == "in" for token in tokens[statement:start]) == 1  # else it compares
+        return at_colon and only and not starred
+    if is_name and first in ("with", "async") and before.text == "with":
+        return at_colon and not starred
+    if first in ("assert", "del") and start - 1 == statement:
+        return (at_line_end or (first == "assert" and after is not None and after.text == ",")) and "," not in words
+    return first == "assert" and before.text == "," and at_line_end and "," not in words

@@ -85,13 +85,15 @@ class SourceText:
                 encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
                 codecs.lookup(encoding)
             except (SyntaxError, LookupError) as error:
-                raise SourceRefused("pin-gone", f"{path} declares no usable encoding: {error}") from None
+                if _is_utf8(data):
+                    raise SourceRefused("pin-gone", f"{path} declares no usable encoding: {error}") from None
         try:
             text = data.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
             start = getattr(error, "start", 0)
             line = data.count(b"\n", 0, start) + 1
-            raise SourceRefused("pin-gone", f"{path} is not {encoding} text (byte {start}, line {line})") from None
+            named = encoding.removesuffix("-sig")
+            raise SourceRefused("pin-gone", f"{path} is not {named} text (byte {start}, line {line})") from None
         if "\0" in text:
             line = text.count("\n", 0, text.index("\0")) + 1
             raise SourceRefused("pin-gone", f"{path} holds a NUL byte (line {line}): not text")
@@ -172,6 +174,14 @@ class SourceText:
             return definitions(text, starts)
         except Unparsable as error:
             raise SourceRefused("pin-gone", f"{self.path} does not parse as Python: {error}") from None
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class SourceReader(Protocol):

@@ -12,10 +12,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from sitegen.pins.normal import normal_form
+from sitegen.pins.strings import string_end
+
+Lines = tuple[int, int]
 
 
 class Token(NamedTuple):
@@ -111,13 +114,13 @@ class Lexed:
     @cached_property
     def code(self) -> tuple[Token, ...]:
         """The tokens that decide what the code does, in normal form."""
-        return normal_form(self.plain) if self.syntax.python else self.plain
+        return normal_form(self.plain, _normal_field) if self.syntax.python else self.plain
 
     @cached_property
     def _starts(self) -> list[int]:
         return [token.line for token in self.code]
 
-    def code_span(self, lines: tuple[int, int]) -> tuple[int, int]:
+    def code_span(self, lines: Lines) -> tuple[int, int]:
         """Positions [start, stop) in `code` of the tokens that touch these lines, bare newlines trimmed."""
         code = self.code
         start, stop = bisect_left(self._starts, lines[0]), bisect_right(self._starts, lines[1])
@@ -129,12 +132,23 @@ class Lexed:
             stop -= 1
         return start, stop
 
-    def code_in(self, lines: tuple[int, int]) -> tuple[Token, ...]:
+    def code_in(self, lines: Lines) -> tuple[Token, ...]:
         start, stop = self.code_span(lines)
         return self.code[start:stop]
 
-    def comments_in(self, lines: tuple[int, int]) -> tuple[Token, ...]:
+    def code_lines(self, lines: Lines) -> Lines:
+        """The lines from the first to the last code token on these lines; unchanged if there is none."""
+        tokens = self.code_in(lines)
+        return (tokens[0].line, max(t.end for t in tokens)) if tokens else lines
+
+    def comments_in(self, lines: Lines) -> tuple[Token, ...]:
         return tuple(c for c in self.comments if c.end >= lines[0] and c.line <= lines[1])
+
+
+@lru_cache(maxsize=8192)
+def _normal_field(expression: str) -> str:
+    """The normal form of an expression inside a formatted string, as text."""
+    return " ".join(token.text for token in lex(f"({expression})", ".py").code[:-1])
 
 
 def digest(tokens: Iterable[Token]) -> str:
@@ -199,7 +213,7 @@ def _scan(text: str, pattern: _Pattern) -> list[Token]:
             fresh = False
         if kind == "string":
             if syntax.python:
-                position = _string_end(text, found.start(), piece)
+                position = string_end(text, found.start(), piece)
                 piece = text[found.start() : position]
             end = line + piece.count("\n")
             tokens.append(Token("string", piece, line, end))
@@ -255,89 +269,6 @@ def _indent(tokens: list[Token], columns: list[int], column: int) -> None:
             return
         if tokens[index].kind != "comment":
             return
-
-
-def _string_end(text: str, start: int, opening: str) -> int:
-    """Where the Python string that opens with `opening` (prefix and quotes) ends.
-
-    An unfinished one ends with its line, or with the text if it is triple-quoted.
-    """
-    prefix = opening.rstrip("'\"")
-    quote = opening[len(prefix) :]
-    position = start + len(opening)
-    if "f" in prefix.lower() or "t" in prefix.lower():
-        end = _formatted_end(text, position, quote)
-        if end is not None:
-            return end
-    while position < len(text):
-        if text[position] == "\\":
-            position += 2
-        elif text.startswith(quote, position):
-            return position + len(quote)
-        elif text[position] == "\n" and len(quote) == 1:
-            return position
-        else:
-            position += 1
-    return len(text)
-
-
-def _formatted_end(text: str, position: int, quote: str) -> int | None:
-    """The end of an f-string's text from `position`, with the strings inside its fields skipped."""
-    while position < len(text):
-        if text[position] == "\\":
-            position += 2
-        elif text.startswith(quote, position):
-            return position + len(quote)
-        elif text[position] == "\n" and len(quote) == 1:
-            return None
-        elif text.startswith(("{{", "}}"), position):
-            position += 2
-        elif text[position] == "{":
-            end = _field_end(text, position + 1, quote)
-            if end is None:
-                return None
-            position = end
-        else:
-            position += 1
-    return None
-
-
-def _field_end(text: str, position: int, quote: str) -> int | None:
-    """The end of a replacement field, behind its `}`."""
-    depth = 0
-    while position < len(text):
-        character = text[position]
-        if character in "([{":
-            depth += 1
-        elif character == "}" and depth == 0:
-            return position + 1
-        elif character in ")]}":
-            depth -= 1
-        elif character in "'\"":
-            triple = text[position : position + 3]
-            inner = triple if triple in ("'''", '"""') else character
-            position = _string_end(text, position, inner)
-            continue
-        elif character == ":" and depth == 0:
-            return _format_spec_end(text, position + 1, quote)
-        position += 1
-    return None
-
-
-def _format_spec_end(text: str, position: int, quote: str) -> int | None:
-    while position < len(text):
-        if text[position] == "{":
-            end = _field_end(text, position + 1, quote)
-            if end is None:
-                return None
-            position = end
-        elif text[position] == "}":
-            return position + 1
-        elif text.startswith(quote, position):
-            return None
-        else:
-            position += 1
-    return None
 
 
 def _without_comments(tokens: Sequence[Token], syntax: Syntax) -> tuple[tuple[Token, ...], tuple[Token, ...]]:

@@ -16,7 +16,7 @@ from html import escape, unescape
 
 from math_core import LatexError, LatexToMathML
 
-from sitegen.diagnostics import Finding, Location, SpecInvalid
+from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid
 
 MAX_TEX = 8_000
 
@@ -53,7 +53,7 @@ class SymbolMarks:
         """`tex` as a group that becomes an element of class `ms-sym`; trailing primes stay outside."""
         letter = tex.rstrip("'")
         number = self.numbers.setdefault(symbol, 0xA00000 + len(self.numbers))
-        return "{\\color[HTML]{%06X}%s}%s" % (number, letter, tex[len(letter) :])
+        return f"{{\\color[HTML]{{{number:06X}}}{letter}}}" + tex[len(letter) :]
 
     def restore(self, mathml: str) -> str:
         """Replaces the colours of wrapped letters by class and `data-sym`."""
@@ -88,9 +88,7 @@ def tex_findings(tex: str, where: Location) -> list[Finding]:
             )
         ]
     if found := _COMMENT.search(tex):
-        return [
-            _invalid("% starts a comment and hides the rest of the line", tex, found.end() - 1, where, r"write \%")
-        ]
+        return [_invalid("% starts a comment and hides the rest of the line", tex, found.end() - 1, where, r"write \%")]
     try:
         _converter().convert_with_local_state(tex, displaystyle=True)
     except LatexError as error:
@@ -167,7 +165,7 @@ def _argument_end(tokens: list[str], at: int) -> int:
     return len(tokens)
 
 
-def inline_formula(tex: str, marks: SymbolMarks | None = None, *, where: Location = Location("")) -> str:
+def inline_formula(tex: str, marks: SymbolMarks | None = None, *, where: Location = NOWHERE) -> str:
     """Inline MathML, without an annotation.  Raises `SpecInvalid` when the TeX cannot be rendered."""
     return _mathml(tex, marks, where, display=False)
 
@@ -181,9 +179,7 @@ def _mathml(tex: str, marks: SymbolMarks | None, where: Location, *, display: bo
     return (marks or SymbolMarks()).restore(html)
 
 
-def block_formula(
-    marked: str, plain: str, marks: SymbolMarks, *, where: Location = Location(""), label: str = ""
-) -> str:
+def block_formula(marked: str, plain: str, marks: SymbolMarks, *, where: Location = NOWHERE) -> str:
     """One displayed formula as block HTML, with its TeX for copying beside it.
 
     `marked` is the TeX with wrapped letters, `plain` the same formula as an author would write it; the
@@ -192,11 +188,11 @@ def block_formula(
     mathml = _mathml(marked, marks, where, display=True)
     opening, body = re.match(r"(<math[^>]*>)(.*)</math>\Z", mathml, re.S).groups()  # type: ignore[union-attr]
     tex = escape(plain, quote=False)
-    named = f' aria-label="{escape(label)}"' if label else ""
     return (
-        f'<div class="ms-formula"><div class="ms-formula__math"{named}>{opening}<semantics><mrow>{body}</mrow>'
+        f'<div class="ms-formula"><div class="ms-formula__math">{opening}<semantics><mrow>{body}</mrow>'
         f'<annotation encoding="application/x-tex">{tex}</annotation></semantics></math></div>'
-        f'<details class="ms-tex" data-search-exclude><summary>TeX</summary><pre><code>{tex}</code></pre></details></div>'
+        f'<details class="ms-tex" data-search-exclude><summary>TeX</summary><pre><code>{tex}</code></pre></details>'
+        "</div>"
     )
 
 

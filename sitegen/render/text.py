@@ -96,14 +96,17 @@ class Prose(Protocol):
         """Where a reference leads; None shows its text without a link."""
 
 
-# An expression begins with a letter, a digit, a bracket or a sign and stays on its line.
-_EXPR = re.compile(r"\{([A-Za-z0-9_(\-][A-Za-z0-9_.:,+\-*/%()\[\] ]*)\}")
+# An expression begins with a letter, a digit, a bracket or a sign and stays on its line; `${` and `#{`
+# belong to template languages and are text.
+_EXPR = re.compile(r"(?<![$#])\{([A-Za-z0-9_(\-][A-Za-z0-9_.:,+\-*/%()\[\] ]*)\}")
 # Lengths are bounded, so that a hostile text costs time in proportion to its length.
 _TEMPLATE = re.compile(r"\{\{[^\n]{0,400}?\}\}")
 _TEX = re.compile(r"\$(?=[^\s$])((?:\\.|[^$\\\n]|\n(?!\n)){0,300}?)(?<=[^\s\\])\$(?!\d)", re.S)
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{0,1000}?[^\s*])\*(?![\w*])")
 _LINK = re.compile(
-    r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+)\]\((?:(" + "|".join(REFERENCES) + r"):([^\s()<>\"']+)|(https://[^\s()<>\"']+))\)"
+    r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+)\]\((?:("
+    + "|".join(REFERENCES)
+    + r"):([^\s()<>\"']+)|(https://[^\s()<>\"']+))\)"
 )
 _TICKS = re.compile(r"`+")
 _SPECIAL = re.compile(r"[`*{$\[]")

@@ -1,0 +1,356 @@
+# Path to text to typed values: a model's folder under spec/ becomes a `Sources`, everything as
+# authored, each value with its place.  Nothing is resolved or computed here.
+"""Read a model's spec folder; every fault of every file is reported at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from sitegen import schema, yamlfile
+from sitegen.diagnostics import Finding, Location, SitegenError, SpecInvalid, nearest, ordered
+from sitegen.yamlfile import Document
+
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_Typed = TypeVar("_Typed", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Located:
+    """A component with the document it came from and its path in there."""
+
+    component: schema.Component
+    document: Document
+    path: tuple[str | int, ...]
+    shared: bool = False
+
+    def at(self, *path: str | int) -> Location:
+        """The place of a value of the component, or of the component itself."""
+        return self.document.locate((*self.path, *path))
+
+
+@dataclass(frozen=True)
+class Sources:
+    """A model's spec as authored."""
+
+    root: Path
+    folder: Path
+    model: schema.ModelFile
+    model_document: Document
+    symbols: dict[str, schema.Symbol]
+    symbols_document: Document
+    sources: schema.SourcesFile
+    sources_document: Document
+    evidence: dict[str, schema.Evidence]
+    evidence_document: Document
+    policies: dict[str, schema.Policy]
+    policies_document: Document
+    components: dict[str, Located]
+    config: dict[str, Any]
+    table: list[dict[str, Any]] = field(repr=False, default_factory=list)
+    files: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+
+def find_root(start: Path | None = None) -> Path:
+    """The project: the nearest folder upwards that holds `spec/` and `mkdocs.yml`."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "spec").is_dir() and (folder / "mkdocs.yml").is_file():
+            return folder
+    raise SitegenError(
+        f"no project here: {here} and the folders above have no spec/ beside a mkdocs.yml",
+        hint="run sitegen inside a project, or start one with `sitegen new`",
+    )
+
+
+def model_names(root: Path) -> list[str]:
+    """Models of a project: the folders under spec/ that hold a model.yml."""
+    return sorted(path.parent.name for path in (root / "spec").glob("*/model.yml"))
+
+
+def choose(root: Path, wanted: tuple[str, ...] = ()) -> list[str]:
+    """The named models, or all of them; `SitegenError` when one does not exist."""
+    names = model_names(root)
+    if not names:
+        raise SitegenError(f"{root / 'spec'} holds no model (no */model.yml)", hint="start one with `sitegen new`")
+    for name in wanted:
+        if name not in names:
+            raise SitegenError(f"no model {name!r} under spec/", hint=nearest(name, names))
+    return list(wanted) or names
+
+
+def inside(root: Path, relative: str) -> Path | None:
+    """`root/relative`, or None when it leaves the project, also through links."""
+    if not relative or "\0" in relative or relative.startswith(("/", "~")) or "\\" in relative:
+        return None
+    path = (root / relative).resolve()
+    return path if path.is_relative_to(root.resolve()) else None
+
+
+def load(root: Path, name: str) -> Sources:
+    """Load one model; raises `SpecInvalid` with all findings of all files."""
+    return _Loader(root, name).load()
+
+
+class _Loader:
+    def __init__(self, root: Path, name: str) -> None:
+        self.root, self.name = root, name
+        self.folder = root / "spec" / name
+        self.findings: list[Finding] = []
+        self.files: list[str] = []
+
+    def relative(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def load(self) -> Sources:
+        model, model_document = self.read(self.folder / "model.yml", schema.ModelFile)
+        symbols, symbols_document = self.read(self.folder / "symbols.yml", schema.SymbolsFile)
+        sources, sources_document = self.read(self.folder / "sources.yml", schema.SourcesFile)
+        evidence, evidence_document = self.read(self.folder / "evidence.yml", schema.EvidenceFile)
+        policies, policies_document = self.read(self.folder / "policies.yml", schema.PoliciesFile)
+        components = self.components()
+        config: dict[str, Any] = {}
+        table: list[dict[str, Any]] = []
+        if model is not None and model_document is not None:
+            if model.name != self.name:
+                self.findings.append(
+                    Finding(
+                        "schema-invalid",
+                        "the model's name is not its folder's name",
+                        model_document.locate(("name",)),
+                        expected=self.name,
+                        actual=model.name,
+                    )
+                )
+            config = self.json(model.config, model_document.locate(("config",)), dict) or {}
+            if model.table:
+                table = self.json(model.table.path, model_document.locate(("table", "path")), list) or []
+        if self.findings or None in (model, symbols, sources, evidence, policies):
+            raise SpecInvalid(ordered(self.findings))
+        assert model and symbols and sources and evidence and policies
+        assert model_document and symbols_document and sources_document and evidence_document and policies_document
+        return Sources(
+            root=self.root,
+            folder=self.folder,
+            model=model,
+            model_document=model_document,
+            symbols=symbols.symbols,
+            symbols_document=symbols_document,
+            sources=sources,
+            sources_document=sources_document,
+            evidence=evidence.evidence,
+            evidence_document=evidence_document,
+            policies=policies.policies,
+            policies_document=policies_document,
+            components=components,
+            config=config,
+            table=table,
+            files=tuple(self.files),
+        )
+
+    def document(self, path: Path) -> Document | None:
+        file = self.relative(path)
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            self.findings.append(Finding("path-outside", "the file is a link out of the project", Location(file)))
+            return None
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            self.findings.append(
+                Finding("yaml-invalid", f"cannot be read: {error.strerror}", Location(file), hint="every model has it")
+            )
+            return None
+        self.files.append(file)
+        try:
+            return yamlfile.load(content, file)
+        except SpecInvalid as error:
+            self.findings.extend(error.findings)
+            return None
+
+    def read(self, path: Path, noun: type[_Typed]) -> tuple[_Typed | None, Document | None]:
+        document = self.document(path)
+        if document is None:
+            return None, None
+        return self.typed(document, document.data, (), noun), document
+
+    def typed(self, document: Document, data: Any, path: tuple[str | int, ...], noun: type[_Typed]) -> _Typed | None:
+        try:
+            return noun.model_validate(data)
+        except ValidationError as error:
+            for fault in error.errors(include_url=False, include_context=False):
+                where = tuple(
+                    p for p in fault["loc"] if not (isinstance(p, str) and p.startswith(("constrained", "function-")))
+                )
+                self.findings.append(_schema_finding(document, (*path, *where), fault, noun))
+            return None
+
+    def json(self, relative: str, where: Location, kind: type) -> Any:
+        path = inside(self.root, relative)
+        if path is None:
+            self.findings.append(
+                Finding(
+                    "path-outside",
+                    "the path leaves the project",
+                    where,
+                    actual=relative,
+                    hint="give a path below the project's folder",
+                )
+            )
+            return None
+        try:
+            data = json.loads(path.read_text("utf-8"))
+        except OSError as error:
+            self.findings.append(Finding("config-invalid", f"{relative} cannot be read: {error.strerror}", where))
+            return None
+        except (ValueError, RecursionError) as error:
+            self.findings.append(Finding("config-invalid", f"{relative} is not JSON: {error}", where))
+            return None
+        self.files.append(relative)
+        if not isinstance(data, kind):
+            self.findings.append(
+                Finding(
+                    "config-invalid",
+                    f"{relative} has the wrong form",
+                    where,
+                    expected=kind.__name__,
+                    actual=type(data).__name__,
+                )
+            )
+            return None
+        return data
+
+    def components(self) -> dict[str, Located]:
+        found: dict[str, Located] = {}
+        lower: dict[str, str] = {}
+        for path in sorted((self.folder / "components").rglob("*.yml")):
+            document = self.document(path)
+            if document is None:
+                continue
+            for located in self.component_file(document):
+                component = located.component
+                twin = found.get(component.id)
+                if twin is not None:
+                    self.findings.append(
+                        Finding(
+                            "schema-invalid",
+                            f"the component id {component.id!r} is used twice",
+                            located.at("id"),
+                            expected="one component per id",
+                            actual=f"{twin.at('id')} and {located.at('id')}",
+                        )
+                    )
+                elif component.id.lower() in lower:
+                    self.findings.append(
+                        Finding(
+                            "schema-invalid",
+                            "two ids differ only in case",
+                            located.at("id"),
+                            expected=lower[component.id.lower()],
+                            actual=component.id,
+                        )
+                    )
+                found.setdefault(component.id, located)
+                lower.setdefault(component.id.lower(), component.id)
+        return found
+
+    def component_file(self, document: Document) -> Iterator[Located]:
+        data = document.data
+        if isinstance(data, dict) and "components" in data:
+            extra = {k: v for k, v in data.items() if k != "components"}
+            head = self.typed(document, extra, (), schema.ComponentFile)
+            if head is None:
+                return
+            items = data["components"]
+            if not isinstance(items, list):
+                self.findings.append(
+                    Finding("schema-invalid", "components must be a list", document.locate(("components",)))
+                )
+                return
+            for number, item in enumerate(items):
+                yield from self.variants(document, item, ("components", number), head.variants)
+        else:
+            yield from self.variants(document, data, (), [])
+
+    def variants(
+        self, document: Document, data: Any, path: tuple[str | int, ...], variants: list[schema.Variant]
+    ) -> Iterator[Located]:
+        for variant in variants or [None]:
+            item = data
+            if variant is not None:
+                item = self.substitute(document, data, path, variant.set)
+            component = self.typed(document, item, path, schema.Component)
+            if component is not None:
+                yield Located(component, document, path, shared=variant is not None)
+
+    def substitute(self, document: Document, value: Any, path: tuple[str | int, ...], names: dict[str, str]) -> Any:
+        if isinstance(value, dict):
+            return {k: self.substitute(document, v, (*path, k), names) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.substitute(document, v, (*path, i), names) for i, v in enumerate(value)]
+        if not isinstance(value, str) or "${" not in value:
+            return value
+
+        def replace(match: re.Match[str]) -> str:
+            name = match.group(1)
+            if name not in names:
+                self.findings.append(
+                    Finding(
+                        "unknown-reference",
+                        f"no variant value ${{{name}}}",
+                        document.locate(path),
+                        hint=nearest(name, names),
+                    )
+                )
+            return names.get(name, "")
+
+        text = _PLACEHOLDER.sub(replace, value)
+        return int(text) if _PLACEHOLDER.fullmatch(value.strip()) and text.isdigit() else text
+
+
+def _schema_finding(document: Document, path: tuple[str | int, ...], fault: Any, noun: type[BaseModel]) -> Finding:
+    where = document.locate(path)
+    names = ".".join(str(p) for p in path) or "the file"
+    message, hint = fault["msg"].removeprefix("Value error, "), ""
+    if fault["type"] == "extra_forbidden":
+        message = f"unknown field {path[-1]!r}" if path else "unknown field"
+        hint = nearest(str(path[-1]), _fields(noun, path))
+    elif fault["type"] == "missing":
+        message = f"the field {path[-1]!r} is missing"
+    else:
+        message = f"{names}: {message[0].lower()}{message[1:]}"
+    value = fault.get("input")
+    actual = f"{type(value).__name__} {value!r}"[:80] if not isinstance(value, dict | list) else type(value).__name__
+    if isinstance(value, str) and fault["type"] in ("int_type", "float_type", "bool_type"):
+        hint = "this is text; write the number without quotes"
+    return Finding(
+        "schema-invalid", message, where, actual=actual, hint=hint or "`sitegen schema` prints the form of every file"
+    )
+
+
+def _fields(noun: type[BaseModel], path: tuple[str | int, ...]) -> set[str]:
+    """All field names of the noun and of what it holds: candidates for 'did you mean'."""
+    names: set[str] = set()
+    todo: list[Any] = [noun]
+    seen: set[Any] = set()
+    while todo:
+        kind = todo.pop()
+        if kind in seen:
+            continue
+        seen.add(kind)
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            for name, info in kind.model_fields.items():
+                names.add(info.alias or name)
+                todo.append(info.annotation)
+        else:
+            todo.extend(a for a in getattr(kind, "__args__", ()) if not isinstance(a, str))
+    return names

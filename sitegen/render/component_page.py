@@ -1,0 +1,41 @@
+# A component's page from its view: the sections of the design, in their order.
+"""Compose a component page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sitegen.render.page import Block
+from sitegen.render.templates import fill
+from sitegen.render.view import ComponentView
+
+
+def component_blocks(view: ComponentView) -> tuple[Block, ...]:
+    """The page's blocks, top to bottom; a section without content is left out, never shown empty."""
+    return tuple(_blocks(view))
+
+
+def _blocks(view: ComponentView) -> Iterator[Block]:
+    def section(template: str, heading: str = "", *, searchable: bool = True) -> Block:
+        html = fill(f"component/{template}.html.j2", v=view)
+        return Block(html, heading, heading.lower().replace(" ", "-"), searchable=searchable)
+
+    yield section("head")
+    yield section("why", "Why")
+    if view.formulas:
+        yield section("formula", "Formula")
+    if view.symbols:
+        yield section("symbols", "Symbols")
+    if view.inputs or view.outputs:
+        yield section("ports", "Inputs and outputs")
+    yield section("parameters", "Parameters")
+    if view.checks or view.numerics or view.counts:
+        yield section("checks", "Checks")
+    if view.explanation:
+        yield section("explanation", "Explanation")
+    if view.excerpts:
+        yield section("code", "Code", searchable=False)
+    if view.evidence:
+        block = section("sources", "Sources")
+        yield Block(block.html, f"Sources {len(view.evidence)}", "sources")
+    yield section("neighbours", "Around it")

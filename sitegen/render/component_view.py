@@ -1,0 +1,297 @@
+# From the book to what one component's page shows, canonical or in one of its places.
+"""Build the view of a component."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sitegen import formula, schema
+from sitegen.render import accounts, excerpts, math, paths, places, status
+from sitegen.render.context import PageContext, used
+from sitegen.render.page import slug
+from sitegen.render.view import (
+    AccountView,
+    CheckView,
+    CodePlace,
+    ComponentView,
+    FormulaView,
+    Link,
+    PlaceRow,
+    PortView,
+    Sentence,
+    ViewRow,
+)
+from sitegen.resolver import part_id
+
+#: What the kinds of checks are called on a page.
+_KINDS = {
+    "identity": "identity",
+    "bound": "bound",
+    "control": "negative control",
+    "causal": "causal edit",
+}
+
+
+class ComponentViews(PageContext):
+    """Makes the view of one page, section by section."""
+
+    def sentence(self, statement: str, words: str, by: list[str], cites: list[str]) -> Sentence:
+        carriers = [Link(name.partition(":")[2] or name, f"#{status.anchor(name)}", name) for name in by]
+        carriers += [
+            Link(id, f"#ev-{slug(id)}", self.model.sources.evidence[id].claim.strip())
+            for id in cites
+            if id in self.model.sources.evidence
+        ]
+        return Sentence(self.prose.html(words), self.mark(statement), tuple(carriers))
+
+    def formulas(self) -> tuple[FormulaView, ...]:
+        views = []
+        for step, parsed in zip(self.component.steps, self.model.steps[self.id], strict=True):
+            marked, plain = self.tex(step, parsed)
+            where = self.model.components[self.id].at("steps")
+            html = math.block_formula(marked, plain, self.marks, where=where)
+            statement = f"step:{step.id}"
+            views.append(
+                FormulaView(step.id, Markup(html), self.prose.html(step.text), self.mark(statement), step.main)
+            )
+        return tuple(views)
+
+    def tex(self, step: schema.Step, parsed: formula.Step) -> tuple[str, str]:
+        """The formula's TeX with marked letters, and as an author would write it."""
+        if step.tex:
+            plain = step.tex.strip()
+            return math.mark_letters(plain, self.symbols.letters, self.marks), plain
+        plain = formula.to_tex(parsed, self.symbols.tex)
+        return formula.to_tex(parsed, self.symbols.tex, wrap=self.marks.wrap), plain
+
+    def ports(self, ports: list[schema.Port], direction: str) -> tuple[PortView, ...]:
+        letters = {row.name: row.html for row in self.symbols.table()}
+        return tuple(
+            PortView(
+                port.name,
+                letters.get(port.name, Markup("")),
+                tuple(self.symbols.axis(axis, self.values) for axis in port.axes),
+                port.dtype,
+                self.prose.html(port.text),
+                self.mark(f"{direction}:{port.name}"),
+                self.link(port.component) if port.component else None,
+            )
+            for port in ports
+        )
+
+    def account_view(self) -> AccountView | None:
+        if self.account is None:
+            return None
+        return accounts.account_view(
+            self.component,
+            self.account,
+            self.model.occurrences[self.id],
+            self.scope(),
+            self.prose.html,
+            self.link,
+            self.occurrence,
+        )
+
+    def scope(self) -> Markup:
+        """What the policy counts that this component belongs to."""
+        names = self.book.policies_of.get(self.id, ())
+        if not names:
+            return Markup("No policy counts this component.")
+        goal = paths.model_page(self.model.name)
+        parts = []
+        for name in names[:1]:
+            policy = self.model.sources.policies[name]
+            href = self.addresses.href(self.path, goal, f"policy-{slug(name)}")
+            total = self.book.policies.get(name)
+            shown = f" ({total:,} in all)" if total is not None else ""
+            parts.append(
+                Markup('Counted under <a href="{}">{}</a>{}: ').format(href, policy.title.strip(), shown)
+                + self.prose.html(policy.scope)
+            )
+        return Markup(" ").join(parts)
+
+    def views(self) -> tuple[ViewRow, ...]:
+        return tuple(
+            ViewRow(
+                view.tensor,
+                tuple(self.symbols.axis(axis, self.values) for axis in view.axes),
+                self.prose.html(view.text),
+                tuple((part, self.link(owner)) for part, owner in accounts.owners(self.model, view.tensor)),
+            )
+            for view in self.component.views
+        )
+
+    def checks(self) -> tuple[CheckView, ...]:
+        """Every statement that has no table of its own on the page, with what was seen."""
+        properties = {f"property:{p.id}": p for p in self.component.properties}
+        texts = {f"step:{s.id}": s.text for s in self.component.steps}
+        shown = {"row", "in", "out", "pin", "purpose", "reason", "explanation", "numeric", "citation", "evidence"}
+        views = []
+        for verdict in self.verdicts:
+            if verdict.kind in shown:
+                continue
+            if verdict.id in properties:
+                prop = properties[verdict.id]
+                kind, html = _KINDS[prop.kind], self.prose.html(prop.text)
+            elif verdict.kind == "step":
+                href = f"#{status.anchor(verdict.id)}"
+                kind = "formula"
+                html = Markup('<a href="{}">{}</a>').format(href, self.prose.html(texts.get(verdict.id, verdict.name)))
+            else:
+                kind, html = verdict.kind, Markup.escape(verdict.name)
+            expected, actual, detail = verdict.expected, verdict.actual, verdict.detail
+            views.append(
+                CheckView(verdict.id, kind, html, status.mark(verdict), verdict.level, expected, actual, detail)
+            )
+        return tuple(views)
+
+    def place_rows(self) -> tuple[PlaceRow, ...]:
+        per_instance = self.account.per_instance if self.account else 0
+        here = self.place.id if self.place else ""
+        return tuple(
+            PlaceRow(
+                Link(
+                    places.chain_title(o.place),
+                    self.addresses.href(self.path, paths.place_page(self.model.name, o.place.id, self.id)),
+                ),
+                o.instances,
+                o.instances * per_instance,
+                o.place.id == here,
+            )
+            for o in self.model.occurrences[self.id]
+        )
+
+    def code_places(self) -> tuple[CodePlace | None, tuple[CodePlace, ...]]:
+        """Where the expression stands: ours, checked, and upstream's, cited."""
+        expression = self.component.expression
+        ours: CodePlace | None = None
+        upstream: list[CodePlace] = []
+        pin = expression.pin if expression else next((c.id for c in self.component.code if c.main), "")
+        state = self.codes.get(pin)
+        if state is not None:
+            lines = excerpts.lines_text(*state.lines) if state.lines else "?"
+            href = f"#{self.pins.get(pin, f'code-{slug(pin)}')}"
+            ours = CodePlace(f"{state.path}:{lines}", href, self.mark(f"pin:{pin}"), state.symbol)
+        if expression and expression.source and expression.lines:
+            upstream.append(
+                self.sources.code_place(expression.source, expression.lines, self.mark("citation:expression"))
+            )
+        for number, citation in enumerate(self.component.upstream):
+            place = self.sources.code_place(
+                citation.source, citation.lines, self.mark(f"citation:{number}"), citation.text or ""
+            )
+            if all(place.text != other.text for other in upstream):
+                upstream.append(place)
+        return ours, tuple(upstream)
+
+    def tensors(self) -> tuple[str, ...]:
+        """Names of the tensors that the component owns (parts of), in this place or everywhere."""
+        if not self.component.parameters:
+            return ()
+        occurrences = [self.occurrence] if self.occurrence else self.model.occurrences[self.id]
+        names = dict.fromkeys(row.tensor for row in self.component.parameters)
+        return tuple(
+            f"{module}.{name}" if module else name for o in occurrences for module in o.modules for name in names
+        )
+
+    def view(self) -> ComponentView:
+        component, model = self.component, self.model
+        ours, upstream = self.code_places()
+        occurrences = model.occurrences[self.id]
+        crumbs = (
+            places.crumbs(model, self.path, self.addresses, self.occurrence)
+            if self.occurrence
+            else places.canonical_crumbs(model, self.path, self.addresses, self.id)
+        )
+        before, after = places.neighbours(self.shop.order, self.id)
+        parents = model.parents[self.id]
+        up = self.link(parents[0]) if parents else self.up()
+        account = self.account_view()
+        reason = component.reason
+        section = f"Report section {reason.section}" if reason.section else ""
+        return ComponentView(
+            id=self.id,
+            model=model.name,
+            title=component.title.strip(),
+            kind=component.kind,
+            times=account.instances if account else sum(o.instances for o in occurrences),
+            crumbs=crumbs,
+            expression=component.expression.code.strip() if component.expression else "",
+            ours=ours,
+            upstream=upstream,
+            status=status.status(self.verdicts, self.book.runs),
+            purpose=self.sentence("purpose", component.purpose.text, component.purpose.by, component.purpose.cites),
+            why=(self.sentence("reason", reason.text, reason.by, reason.cites),),
+            why_section=section,
+            why_given=reason.given,
+            formulas=self.formulas(),
+            symbols=self.symbols.table(),
+            inputs=self.ports(component.inputs, "in"),
+            outputs=self.ports(component.outputs, "out"),
+            account=account,
+            views=self.views(),
+            numerics=tuple(self.sentence(f"numeric:{n.id}", n.text, n.by, n.cites) for n in component.numerics),
+            counts=accounts.count_views(component, self.account, self.by_id) if self.account else (),
+            checks=self.checks(),
+            explanation=tuple(
+                self.sentence(f"explanation:{number}", claim.text, claim.by, claim.cites)
+                for number, claim in enumerate(component.explanation)
+            ),
+            excerpts=excerpts.excerpt_views(
+                self.groups, component.code, self.codes, self.by_id, self.symbols.identifiers, self.shop.highlighter
+            ),
+            evidence=self.sources.evidence_views(self.evidence),
+            parts=tuple(self.link(part_id(part)) for part in component.parts),
+            used_by=tuple(self.link(id) for id in dict.fromkeys([*self.shop.users[self.id], *parents])),
+            uses=tuple(self.link(id) for id in used(component) if id in model.components),
+            places=self.place_rows(),
+            previous=self.link(before) if before else None,
+            next=self.link(after) if after else None,
+            parent=up,
+            canonical=Link(
+                f"{component.title.strip()} in all places",
+                self.addresses.href(self.path, paths.component_page(model.name, self.id)),
+            )
+            if self.occurrence
+            else None,
+            links=self.links(),
+            cite=self.cite(),
+            place_title=places.chain_title(self.place) if self.place else "",
+            tensors=self.tensors(),
+        )
+
+    def up(self) -> Link:
+        if self.place is not None:
+            goal = paths.place_page(self.model.name, self.place.id)
+            return Link(self.place.title, self.addresses.href(self.path, goal))
+        return Link(
+            self.model.sources.model.title.strip(), self.addresses.href(self.path, paths.model_page(self.model.name))
+        )
+
+    def links(self) -> tuple[Link, ...]:
+        located, settings = self.model.components[self.id], self.shop.settings
+        found = [
+            Link("This page as JSON", self.addresses.href(self.path, paths.twin(self.path))),
+            Link(
+                "Its spec (YAML)",
+                self.addresses.href(self.path, paths.spec_file(self.model.name, located.document.file)),
+            ),
+        ]
+        if settings.edit_url:
+            found.append(Link("Edit", settings.edit_url.rstrip("/") + "/" + located.document.file))
+        if settings.issue_url:
+            found.append(Link("Report a problem", settings.issue_url))
+        return tuple(found)
+
+    def cite(self) -> str:
+        settings, title = self.shop.settings, self.component.title.strip()
+        where = f" in {places.chain_title(self.place)}" if self.place else ""
+        address = settings.site_url.rstrip("/") + "/" + self.path.removesuffix("index.md") if settings.site_url else ""
+        parts = [
+            f"“{title}”{where}, {self.model.sources.model.title.strip()}",
+            settings.site_name,
+            f"revision {self.book.revision[:12]}" if self.book.revision else "",
+            self.book.date,
+            address,
+        ]
+        return ", ".join(part for part in parts if part) + "."

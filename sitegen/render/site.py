@@ -1,0 +1,213 @@
+# All pages of all models, the files beside them, and the order in which a reader walks through them.
+"""The render stage: books in, a site out; a pure function but for its caches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sitegen.diagnostics import SitegenError
+from sitegen.render import model_view, paths, places
+from sitegen.render.assets import SCRIPT, STYLE, site_assets
+from sitegen.render.book import Book
+from sitegen.render.code import Highlighter
+from sitegen.render.component_page import component_blocks
+from sitegen.render.component_view import ComponentViews
+from sitegen.render.context import Workshop
+from sitegen.render.page import Block, Page, block_markdown
+from sitegen.render.settings import Settings
+from sitegen.render.templates import fill
+from sitegen.render.twin import component_json
+from sitegen.resolver import Occurrence
+
+_INSERTION = re.compile(r"^<!-- sitegen:([a-z-]+) -->[ \t]*$", re.M)
+
+
+@dataclass(frozen=True)
+class NavItem:
+    """An entry of the navigation: a page, or a group of entries."""
+
+    title: str
+    path: str = ""
+    items: tuple[NavItem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything that a site builder needs besides the hand-written pages.
+
+    `files` are written as they are; `insertions` replace the lines `<!-- sitegen:NAME -->` of hand-written
+    pages (see `insert`); `nav` goes below the hand-written entries.
+    """
+
+    pages: tuple[Page, ...]
+    files: Mapping[str, bytes]
+    nav: tuple[NavItem, ...]
+    proofs: tuple[Book, ...]
+    settings: Settings
+    styles: tuple[str, ...] = (STYLE,)
+    scripts: tuple[str, ...] = (SCRIPT,)
+
+    def insert(self, path: str, markdown: str) -> str:
+        """A hand-written page (at `path`) with its insertion lines replaced.
+
+        Raises `SitegenError` for a name that does not exist.
+        """
+
+        def replace(match: re.Match[str]) -> str:
+            return self._insertion(path, match.group(1))
+
+        return _INSERTION.sub(replace, markdown)
+
+    def _insertion(self, path: str, name: str) -> str:
+        templates = {"proof": "proof", "runs": "runs", "legend": "legend"}
+        if name not in templates:
+            raise SitegenError(f"{path}: no insertion {name!r}", hint=f"known ones: {', '.join(templates)}")
+        proofs = [model_view.proof(book, path, self.settings.addresses) for book in self.proofs]
+        html = fill(f"{templates[name]}.html.j2", proofs=proofs)
+        return block_markdown(html)
+
+
+def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Settings | None = None) -> Site:  # noqa: B006
+    """Render every page of the models.
+
+    `specs` are the spec files by their path in the repository; they are served beside the pages.
+    Raises `SpecInvalid` when a formula cannot be rendered and `SitegenError` when two pages would share a path.
+    """
+    settings = settings or Settings()
+    pages: list[Page] = []
+    nav: list[NavItem] = []
+    files: dict[str, bytes] = {}
+    highlighter = Highlighter(settings.cache / "code" if settings.cache else None)
+    for book in books:
+        workshop = Workshop(book, settings, highlighter)
+        pages += model_pages(workshop)
+        nav.append(model_nav(workshop))
+        prefix = f"spec/{book.model.name}/"
+        files |= {
+            paths.spec_file(book.model.name, name): data for name, data in specs.items() if name.startswith(prefix)
+        }
+    _refuse_twins(pages)
+    for page in pages:
+        if page.twin is not None:
+            files[paths.twin(page.path)] = page.json().encode()
+    proofs = "".join(
+        fill("proof.html.j2", proofs=[model_view.proof(book, "index.md", settings.addresses)]) for book in books
+    )
+    html = (*(page.html() for page in pages), proofs)
+    files |= site_assets(html, settings.cache / "font" if settings.cache else None)
+    return Site(tuple(pages), files, tuple(nav), tuple(books), settings)
+
+
+def model_pages(workshop: Workshop) -> Iterator[Page]:
+    """The model's entry, its components, and every component in every place."""
+    model = workshop.model
+    yield model_page(workshop)
+    for id in workshop.order:
+        yield component_page(workshop, id, None)
+    for place, occurrences in places.occurrences_by_place(model).items():
+        yield place_page(workshop, place, occurrences)
+        for occurrence in occurrences:
+            yield component_page(workshop, occurrence.component, occurrence)
+
+
+def component_page(workshop: Workshop, id: str, occurrence: Occurrence | None) -> Page:
+    """A component's page; those of places are left out of the search index."""
+    views = ComponentViews(workshop, id, occurrence)
+    view = views.view()
+    title = view.title if occurrence is None else f"{view.title}, {view.place_title}"
+    return Page(
+        views.path,
+        title,
+        component_blocks(view),
+        description=views.prose.plain(views.component.purpose.text),
+        source=workshop.model.components[id].document.file,
+        searchable=occurrence is None,
+        twin=component_json(views),
+    )
+
+
+def model_page(workshop: Workshop) -> Page:
+    """The entry page of a model."""
+    model = workshop.model
+    view = model_view.model_view(workshop)
+    blocks = [
+        Block(fill("model.html.j2", v=view)),
+        Block(fill("tree.html.j2", rows=view.tree), "Components", "components"),
+        Block(fill("branches.html.j2", branches=view.places), "Places", "places"),
+    ]
+    if view.policies:
+        blocks.append(Block(fill("policies.html.j2", v=view), "What is counted", "policies"))
+    return Page(
+        paths.model_page(model.name),
+        view.title,
+        tuple(blocks),
+        description=f"{view.title}: its components, where they occur, and what is counted.",
+        source=model.sources.model_document.file,
+    )
+
+
+def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurrence]) -> Page:
+    """The page of a place."""
+    model = workshop.model
+    place = model.places[place_id]
+    view = model_view.place_view(workshop, place, occurrences)
+    blocks = [Block(fill("place.html.j2", v=view))]
+    if view.tree:
+        blocks.append(Block(fill("tree.html.j2", rows=view.tree), "Components here", "components"))
+    if view.inner:
+        blocks.append(Block(fill("branches.html.j2", branches=view.inner), "Places inside", "places"))
+    blocks.append(Block(fill("walk.html.j2", v=view)))
+    return Page(
+        paths.place_page(model.name, place_id),
+        places.chain_title(place),
+        tuple(blocks),
+        source=model.sources.model_document.file,
+        searchable=False,
+    )
+
+
+def model_nav(workshop: Workshop) -> NavItem:
+    """Navigation of a model: components as the parts of one another, then the places."""
+    model = workshop.model
+
+    def component(id: str) -> NavItem:
+        title, path = model.component(id).title.strip(), paths.component_page(model.name, id)
+        parts = [part for part in model.children[id] if places.ancestors(model, part)[-1:] == (id,)]
+        if not parts:
+            return NavItem(title, path)
+        return NavItem(title, items=(NavItem(title, path), *(component(part) for part in parts)))
+
+    roots = [id for id in workshop.order if not places.ancestors(model, id)]
+    here = places.occurrences_by_place(model)
+
+    def place(id: str) -> NavItem:
+        inner = [p.id for p in model.places.values() if p.parents and p.parents[-1].id == id]
+        title, path = places.times_title(model.places[id]), paths.place_page(model.name, id)
+        pages = tuple(
+            NavItem(model.component(o.component).title.strip(), paths.place_page(model.name, id, o.component))
+            for o in here[id]
+        )
+        return NavItem(title, items=(NavItem(title, path), *(place(p) for p in inner), *pages))
+
+    outer = [p.id for p in model.places.values() if not p.parents]
+    return NavItem(
+        model.sources.model.title.strip(),
+        items=(
+            NavItem("Overview", paths.model_page(model.name)),
+            NavItem("Components", items=tuple(component(id) for id in roots)),
+            NavItem("Places", items=tuple(place(id) for id in outer)),
+        ),
+    )
+
+
+def _refuse_twins(pages: Sequence[Page]) -> None:
+    seen: dict[str, Page] = {}
+    for page in pages:
+        other = seen.setdefault(page.path.lower(), page)
+        if other is not page:
+            raise SitegenError(
+                f"two pages would have the address {page.path}: {other.title!r} and {page.title!r}",
+                hint="rename the place or the component, so that place and component ids joined are unique",
+            )
