@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
+from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
 
 MAX_LENGTH = 400
 MAX_DEPTH = 32
@@ -43,7 +43,7 @@ class Expression:
         return _shown(self.tree, symbols, 0)
 
 
-def parse(text: str | int, where: Location = Location("")) -> Expression:
+def parse(text: str | int, where: Location = NOWHERE) -> Expression:
     """Parse a count expression; raises `SpecInvalid` (`expression-invalid`)."""
     try:
         return _parse(str(text))
@@ -51,7 +51,7 @@ def parse(text: str | int, where: Location = Location("")) -> Expression:
         raise SpecInvalid([Finding("expression-invalid", f"{error}", where, actual=str(text)[:80])]) from None
 
 
-def evaluate(text: str | int, symbols: Mapping[str, int], where: Location = Location("")) -> int:
+def evaluate(text: str | int, symbols: Mapping[str, int], where: Location = NOWHERE) -> int:
     """Parse and evaluate; raises `SpecInvalid` (`expression-invalid`, `unknown-symbol`)."""
     expression = parse(text, where)
     unknown = sorted(expression.names - symbols.keys())

@@ -391,7 +391,7 @@ def _reference_findings(sources: Sources, located: Located) -> Iterator[Finding]
     for number, name in enumerate(component.evidence):
         yield from unknown("evidence entry", name, sources.evidence, "evidence", number)
     for number, citation in enumerate(component.upstream):
-        yield from unknown("source", citation.source, sources.sources, "upstream", number, "source")
+        yield from unknown("source", citation.source, sources.sources.sources, "upstream", number, "source")
         yield from _range_findings(sources, citation.source, citation.lines, located.at("upstream", number, "lines"))
     for number, name in enumerate(component.uses):
         yield from unknown("component", name, sources.components, "uses", number)
@@ -403,7 +403,7 @@ def _reference_findings(sources: Sources, located: Located) -> Iterator[Finding]
     if component.expression is not None:
         yield from unknown("code pin", component.expression.pin, pins, "expression", "pin")
         if component.expression.source is not None:
-            yield from unknown("source", component.expression.source, sources.sources, "expression", "source")
+            yield from unknown("source", component.expression.source, sources.sources.sources, "expression", "source")
             if component.expression.lines:
                 where = located.at("expression", "lines")
                 yield from _range_findings(sources, component.expression.source, component.expression.lines, where)

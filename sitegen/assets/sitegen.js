@@ -124,6 +124,15 @@
         caption.append(copier("Copy", () => code.textContent));
       }
     });
+    // Material names its navigation by labels that are hidden on wide screens.
+    document.querySelectorAll("nav.md-nav[aria-labelledby]").forEach((nav) => {
+      const label = document.getElementById(nav.getAttribute("aria-labelledby"));
+      const text = label && label.textContent.trim();
+      if (text) {
+        nav.removeAttribute("aria-labelledby");
+        nav.setAttribute("aria-label", text);
+      }
+    });
     const search = document.querySelector(".md-search[role=dialog]:not([aria-label])");
     if (search) search.setAttribute("aria-label", "Search");
     scrollers();

@@ -112,7 +112,9 @@ class _Evaluation:
 
     def assign(self, statement: Assign) -> None:
         bound = target_ranges(statement)
-        ranges = index_ranges(self.step, bound, statement.value, self.symbols, self.axis_size, statement)
+        ranges = index_ranges(
+            self.step, bound, statement.value, self.symbols, self.axis_size, statement, self.target_size
+        )
         value = self.guarded(statement, lambda: self.value(statement.value, ranges))
         names = [axis.name if isinstance(axis, Name) else "" for axis in statement.axes]
         whole = self.target_shape(statement.name, len(names))
@@ -188,12 +190,14 @@ class _Evaluation:
             return None
         return tuple(shape[len(shape) - count :])
 
+    def target_size(self, name: str, axis: int, count: int) -> int | None:
+        shape = self.target_shape(name, count)
+        return None if shape is None else shape[axis]
+
     def axis_size(self, name: str, axis: int, count: int) -> int | None:
+        """The size of an axis that is read; None before the tensor has a value."""
         tensor = self.tensors.get(name)
-        if tensor is None or (name in self.shapes and name not in self.assigned):
-            shape = self.target_shape(name, count) if tensor is None or name in self.shapes else None
-            return None if shape is None else shape[axis]
-        return tensor.shape[tensor.dim() - count + axis]
+        return None if tensor is None else tensor.shape[tensor.dim() - count + axis]
 
     # -- expressions -------------------------------------------------------------------------------
 

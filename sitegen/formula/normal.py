@@ -90,7 +90,7 @@ def _one(part: str) -> Polynomial:
 
 def _polynomial(node: Expr, renamed: Mapping[str, str]) -> Polynomial:
     if isinstance(node, Num):
-        return {(): Fraction(Decimal(repr(node.value)))}
+        return {(): Fraction(Decimal(repr(node.value)))} if node.value else {}
     if isinstance(node, Name):
         return _one(renamed.get(node.name, node.name))
     if isinstance(node, Neg):
@@ -152,11 +152,12 @@ def _operation(node: BinOp, renamed: Mapping[str, str]) -> Polynomial:
         return {parts: factor for parts, factor in total.items() if factor}
     if node.op == "*":
         return _times(left, right)
-    if node.op == "/":
+    if node.op == "/" and right:
         return _times(left, _raised(right, -1))
     if node.op == "**" and isinstance(node.right, (Num, Neg)):
         exponent = right.get((), Fraction(0)) if set(right) <= {()} else None
-        if exponent is not None and exponent.denominator == 1 and 0 < abs(exponent) <= 8:
+        whole = exponent is not None and exponent.denominator == 1 and 0 < abs(exponent) <= 8
+        if exponent is not None and whole and (left or exponent > 0):
             return _raised(left, int(exponent))
     return _one(f"({_text(left)}{node.op}{_text(right)})")
 
@@ -172,7 +173,9 @@ def _times(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _raised(base: Polynomial, exponent: int) -> Polynomial:
-    """A whole power: of each part for a single product, of the sum as one part otherwise."""
+    """A whole power: of each part for a single product, of the sum as one part otherwise; of zero if positive."""
+    if not base:
+        return {}
     if len(base) == 1:
         ((parts, factor),) = base.items()
         return {tuple((part, power * exponent) for part, power in parts): factor**exponent}

@@ -94,8 +94,11 @@ def index_ranges(
     symbols: Numbers,
     size: AxisSize,
     target: Assign | None = None,
+    target_size: AxisSize | None = None,
 ) -> dict[str, tuple[int, int]]:
     """First and last value of each index of `ranges`, which `region` (and the left side `target`) uses.
+
+    `size` tells the axes of tensors that are read, `target_size` those of the tensor on the left side.
 
     Raises:
         SpecInvalid: `shape-mismatch` if two axes disagree, naming both with their sizes;
@@ -115,21 +118,25 @@ def index_ranges(
                 )
             found[entry.name] = (low, high)
         else:
-            found[entry.name] = (1, _size_of_axes(step, entry, region, size, target))
+            found[entry.name] = (1, _size_of_axes(step, entry, region, size, target, target_size))
     return found
 
 
-def _size_of_axes(step: Step, entry: Range, region: Node, size: AxisSize, target: Assign | None) -> int:
-    axes = [(item.name, axis, len(item.indices), item.at) for item, axis in plain_axes(region, entry.name)]
-    if target is not None:
-        axes += [
-            (target.name, axis, len(target.axes), target.at)
+def _size_of_axes(
+    step: Step, entry: Range, region: Node, size: AxisSize, target: Assign | None, target_size: AxisSize | None
+) -> int:
+    found = [
+        (size(item.name, axis, len(item.indices)), item.name, axis, len(item.indices), item.at)
+        for item, axis in plain_axes(region, entry.name)
+    ]
+    if target is not None and target_size is not None:
+        found += [
+            (target_size(target.name, axis, len(target.axes)), target.name, axis, len(target.axes), target.at)
             for axis, index in enumerate(target.axes)
             if isinstance(index, Name) and index.name == entry.name
         ]
     seen: list[tuple[int, str]] = []
-    for name, axis, count, at in axes:
-        extent = size(name, axis, count)
+    for extent, name, axis, count, at in found:
         if extent is None:
             continue
         place = f"axis {axis + 1} of {name}" if count > 1 else name

@@ -142,7 +142,7 @@ def _follows_value(tokens: Sequence[Token], index: int) -> bool:
         return False
     before = tokens[index - 1]
     if before.kind == "name":
-        return not keyword.iskeyword(before.text)
+        return not keyword.iskeyword(before.text) or before.text in ("None", "True", "False")
     return before.kind in ("string", "number") or (before.kind == "op" and before.text in _CLOSERS)
 
 
@@ -171,13 +171,14 @@ def _without_trailing_commas(tokens: list[Token]) -> list[Token]:
         bracket, value_before = tokens[start].text, _follows_value(tokens, start)
         before = tokens[start - 1].text if start else ""
         after = tokens[stop + 1].text if stop + 1 < len(tokens) else ""
-        is_list = before == "import" or (before == "with" and after == ":")
+        inside = _top_level(tokens, start, stop)
+        names = {token.text for token in inside if token.kind == "name"}
+        is_list = before == "import" or (before == "with" and after == ":" and "as" in names)
         may_match = before in ("match", "case") and _starts_line(tokens, start - 1)
         is_call = bracket == "(" and (value_before or is_list) and not may_match
         keeps_meaning = bracket == "{" or (bracket == "[" and not value_before) or is_call
-        inside = _top_level(tokens, start, stop)
         commas = sum(token.kind == "op" and token.text == "," for token in inside)
-        if any(token.kind == "name" and token.text == "lambda" for token in inside):
+        if "lambda" in names:
             commas = 1  # a lambda's own commas do not make a tuple
         if keeps_meaning or commas > 1:
             dropped.add(stop - 1)
@@ -236,8 +237,10 @@ def _is_redundant(tokens: list[Token], pairs: dict[int, int], statement: int, st
         return False  # of two pairs the inner one is looked at; the outer one when that is gone
     before = tokens[start - 1] if start else None
     if before is not None and before.text == "(" and pairs.get(start - 1) == stop + 1:
-        is_argument = _follows_value(tokens, start - 1)  # of two plain pairs one is enough, whatever is inside
-        return not is_argument or not (words & {",", ":=", "yield"} or starred)
+        is_argument = _follows_value(tokens, start - 1) or (
+            start > 1 and tokens[start - 2].text == "with"
+        )  # of two plain pairs one is enough, whatever is inside
+        return not is_argument or not (words & {",", ":=", "yield", "for"} or starred)
     if words & {"for", "yield"}:
         return False
     if depth != 0:
@@ -267,7 +270,7 @@ def _is_redundant(tokens: list[Token], pairs: dict[int, int], statement: int, st
         only = sum(token.text == "in" for token in tokens[statement:start]) == 1  # else it compares
         return at_colon and only and not starred
     if is_name and first in ("with", "async") and before.text == "with":
-        return at_colon and not starred
+        return at_colon and not starred and ("as" in words or "," not in words)
     if first in ("assert", "del") and start - 1 == statement:
         return (at_line_end or (first == "assert" and after is not None and after.text == ",")) and "," not in words
     return first == "assert" and before.text == "," and at_line_end and "," not in words

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from markupsafe import Markup
 
 from sitegen import schema
 from sitegen.render.book import Account, Verdict
+from sitegen.render.page import slug
 from sitegen.render.places import factor_title
 from sitegen.render.status import mark
 from sitegen.render.view import AccountView, CountView, Factor, Link, Mark, RowView, Side
@@ -38,25 +39,24 @@ def row_views(
         for row in account.rows
     )
     parts = tuple(
-        RowView(f"part-{part}", link(part), Markup(""), (), calculation, "", total)
-        for part, total, calculation in account.parts
-        if total
+        RowView(f"part-{part.component}", link(part.component), Markup(""), (), part.calculation, "", part.count)
+        for part in account.parts
+        if part.count
     )
     return own + parts
 
 
-def factors(occurrence: Occurrence, per_instance: int) -> tuple[Factor, ...]:
+def factors(occurrence: Occurrence, account: Account) -> tuple[Factor, ...]:
     """The multiplications from one instance to all of a place, innermost repeat first."""
     repeated = [place for place in reversed(occurrence.place.chain) if place.row.repeat > 1]
     product = 1
     for place in repeated:
         product *= place.row.repeat
-    if product != occurrence.instances:
-        # Present in some layers of the place only: there is no product to show.
-        times = occurrence.instances
-        return (Factor(f"{times:,} layers", times, per_instance * times),) if times > 1 else ()
+    if product != account.instances or account.per_instance * product != account.total:
+        # Present in some layers of the place only, or different in each: there is no product to show.
+        return (Factor(f"{account.instances:,} layers", account.instances, account.total),) if product > 1 else ()
     result: list[Factor] = []
-    total = per_instance
+    total = account.per_instance
     for place in repeated:
         total *= place.row.repeat
         result.append(Factor(factor_title(place), place.row.repeat, total))
@@ -66,7 +66,6 @@ def factors(occurrence: Occurrence, per_instance: int) -> tuple[Factor, ...]:
 def account_view(
     component: schema.Component,
     account: Account,
-    occurrences: tuple[Occurrence, ...],
     scope: Markup,
     html: Callable[[str], Markup],
     link: Callable[[str], Link],
@@ -74,27 +73,25 @@ def account_view(
 ) -> AccountView:
     """Per instance, and what that makes in a place or over the model."""
     rows = row_views(component, account, html, link)
-    instances = occurrence.instances if occurrence else sum(o.instances for o in occurrences)
-    steps: tuple[Factor, ...]
+    steps: tuple[Factor, ...] = ()
     across = ""
     if occurrence is not None:
-        steps = factors(occurrence, account.per_instance)
+        steps = factors(occurrence, account)
         if steps:
             across = f"Across {steps[0].times:,} independent {_noun(steps[0].label)}"
-    else:
-        steps = (
-            (Factor(f"{instances:,} instances", instances, account.per_instance * instances),) if instances > 1 else ()
-        )
-        across = f"Across all {instances:,} instances in the model" if steps else ""
+    elif account.instances > 1:
+        steps = (Factor(f"{account.instances:,} instances", account.instances, account.total),)
+        across = f"Across all {account.instances:,} instances in the model"
     return AccountView(
         rows,
         account.per_instance,
         tuple(row.count for row in rows),
         steps,
-        instances,
-        account.per_instance * instances,
+        account.instances,
+        account.total,
         across,
         scope,
+        account.note,
     )
 
 
@@ -114,17 +111,44 @@ def _side(side: str, value: int | None, count: int, verdict: Verdict | None) -> 
 
 
 def count_views(
-    component: schema.Component, account: Account, verdicts: Mapping[str, Verdict]
+    account: Account,
+    verdicts: Mapping[str, Verdict],
+    part_verdict: Callable[[str], Verdict | None],
+    link: Callable[[str], Link],
 ) -> tuple[CountView, ...]:
-    """Each row's count from three sides; a side that is absent was not run."""
-    views = []
-    for row in account.rows:
-        verdict = verdicts.get(f"row:{row.row}")
-        sides = []
-        for side, value in (("expression", row.count), ("module", row.module), ("table", row.table)):
-            sides.append(_side(side, value, row.count, verdict))
-        views.append(CountView(row.row, row.row.replace("_", " "), (sides[0], sides[1], sides[2])))
+    """Each count from three sides, rows first, then parts, then all together; an absent side was not run."""
+    views = [
+        CountView(
+            row.row.replace("_", " ").replace("-", " "),
+            f"#row-{slug(row.row)}",
+            _sides((row.count, row.module, row.table), verdicts.get(f"row:{row.row}")),
+        )
+        for row in account.rows
+    ]
+    for part in account.parts:
+        if part.count:
+            to = link(part.component)
+            sides = _sides((part.count, part.module, part.table), part_verdict(part.component))
+            views.append(CountView(to.text, to.href, sides))
+    if "account" in verdicts:
+        every = (*account.rows, *account.parts)
+        totals = (account.per_instance, _all(p.module for p in every), _all(p.table for p in every))
+        views.append(CountView("All together", "#parameters", _sides(totals, verdicts["account"]), "check-account"))
     return tuple(views)
+
+
+def _all(values: Iterable[int | None]) -> int | None:
+    found = list(values)
+    return None if any(value is None for value in found) else sum(value for value in found if value is not None)
+
+
+def _sides(values: tuple[int, int | None, int | None], verdict: Verdict | None) -> tuple[Side, Side, Side]:
+    count, module, table = values
+    return (
+        _side("expression", count, count, verdict),
+        _side("module", module, count, verdict),
+        _side("table", table, count, verdict),
+    )
 
 
 def owners(model: Model, tensor: str) -> list[tuple[str, str]]:

@@ -49,13 +49,31 @@ class RowCount:
 
 
 @dataclass(frozen=True)
+class PartCount:
+    """A part of a component: what one instance of it and of its parts owns, from three sides."""
+
+    component: str
+    calculation: str
+    count: int
+    module: int | None = None
+    table: int | None = None
+
+
+@dataclass(frozen=True)
 class Account:
-    """What one instance of a component owns: its own rows, and the totals of its parts."""
+    """What a component owns in a place, or in the whole model: one instance in full, and the totals.
+
+    `own` counts the component's rows over all instances; `per_instance` and `total` count its parts too.
+    `note` says so where instances differ.
+    """
 
     rows: tuple[RowCount, ...]
     own: int
     per_instance: int
-    parts: tuple[tuple[str, int, str], ...] = ()  # component, its total per instance, the sum written out
+    instances: int
+    total: int
+    parts: tuple[PartCount, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,7 @@ class Book:
 
     model: Model
     verdicts: Mapping[str, tuple[Verdict, ...]]
-    accounts: Mapping[str, Account]
+    accounts: Mapping[tuple[str, str], Account]  # (component, place); the place "" is the whole model
     codes: Mapping[tuple[str, str], CodeState]
     runs: tuple[Run, ...]
     policies: Mapping[str, int]
@@ -86,6 +104,10 @@ class Book:
     policies_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # component -> policies that count it
     date: str = ""
     revision: str = ""  # of this repository, where known
+
+    def account(self, component: str, place: str | None = None) -> Account | None:
+        """What a component owns in a place, or in the whole model."""
+        return self.accounts.get((component, place or ""))
 
     def of(self, component: str, place: str | None = None) -> tuple[Verdict, ...]:
         """The verdicts of a component: everywhere, or with those that differ in a place put in."""

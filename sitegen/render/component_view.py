@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from sitegen import formula, schema
 from sitegen.render import accounts, excerpts, math, paths, places, status
+from sitegen.render.book import Verdict
 from sitegen.render.context import PageContext, used
 from sitegen.render.page import slug
 from sitegen.render.view import (
@@ -14,6 +15,7 @@ from sitegen.render.view import (
     CheckView,
     CodePlace,
     ComponentView,
+    CountView,
     FormulaView,
     Link,
     PlaceRow,
@@ -22,6 +24,14 @@ from sitegen.render.view import (
     ViewRow,
 )
 from sitegen.resolver import part_id
+
+#: Statements that have a place of their own on the page.
+_ELSEWHERE = frozenset(
+    ("purpose", "why", "in", "out", "dtype", "row", "account", "numeric", "explanation", "pin", "citation", "evidence")
+) | {"place"}
+
+#: What a check without words of its own says.
+_CHECKS = {"kernel": "The TileLang kernel agrees with its plain twin"}
 
 #: What the kinds of checks are called on a page.
 _KINDS = {
@@ -36,13 +46,13 @@ class ComponentViews(PageContext):
     """Makes the view of one page, section by section."""
 
     def sentence(self, statement: str, words: str, by: list[str], cites: list[str]) -> Sentence:
-        carriers = [Link(name.partition(":")[2] or name, f"#{status.anchor(name)}", name) for name in by]
+        carriers = [self.statement_link(name) for name in by]
         carriers += [
             Link(id, f"#ev-{slug(id)}", self.model.sources.evidence[id].claim.strip())
             for id in cites
             if id in self.model.sources.evidence
         ]
-        return Sentence(self.prose.html(words), self.mark(statement), tuple(carriers))
+        return Sentence(self.prose.html(words), self.mark(statement), tuple(carriers), status.anchor(statement))
 
     def formulas(self) -> tuple[FormulaView, ...]:
         views = []
@@ -66,6 +76,7 @@ class ComponentViews(PageContext):
 
     def ports(self, ports: list[schema.Port], direction: str) -> tuple[PortView, ...]:
         letters = {row.name: row.html for row in self.symbols.table()}
+        taken = {port.name for port in self.component.inputs}
         return tuple(
             PortView(
                 port.name,
@@ -74,7 +85,10 @@ class ComponentViews(PageContext):
                 port.dtype,
                 self.prose.html(port.text),
                 self.mark(f"{direction}:{port.name}"),
+                self.mark(f"dtype:{port.name}"),
                 self.link(port.component) if port.component else None,
+                f"{direction}-{slug(port.name)}",
+                f"dtype-{slug(port.name)}" if direction == "in" or port.name not in taken else "",
             )
             for port in ports
         )
@@ -85,12 +99,21 @@ class ComponentViews(PageContext):
         return accounts.account_view(
             self.component,
             self.account,
-            self.model.occurrences[self.id],
             self.scope(),
             self.prose.html,
             self.link,
             self.occurrence,
         )
+
+    def counts(self) -> tuple[CountView, ...]:
+        if self.account is None:
+            return ()
+        place = self.place.id if self.place else None
+
+        def part(id: str) -> Verdict | None:
+            return next((verdict for verdict in self.book.of(id, place) if verdict.id == "account"), None)
+
+        return accounts.count_views(self.account, self.by_id, part, self.link)
 
     def scope(self) -> Markup:
         """What the policy counts that this component belongs to."""
@@ -125,28 +148,26 @@ class ComponentViews(PageContext):
         """Every statement that has no table of its own on the page, with what was seen."""
         properties = {f"property:{p.id}": p for p in self.component.properties}
         texts = {f"step:{s.id}": s.text for s in self.component.steps}
-        shown = {"row", "in", "out", "pin", "purpose", "reason", "explanation", "numeric", "citation", "evidence"}
         views = []
         for verdict in self.verdicts:
-            if verdict.kind in shown:
-                continue
             if verdict.id in properties:
                 prop = properties[verdict.id]
                 kind, html = _KINDS[prop.kind], self.prose.html(prop.text)
             elif verdict.kind == "step":
-                href = f"#{status.anchor(verdict.id)}"
                 kind = "formula"
-                html = Markup('<a href="{}">{}</a>').format(href, self.prose.html(texts.get(verdict.id, verdict.name)))
+                text = self.prose.html(texts.get(verdict.id, verdict.name))
+                html = Markup('<a href="#{}">{}</a>').format(status.anchor(verdict.id), text)
+            elif verdict.kind in _ELSEWHERE:
+                continue
             else:
-                kind, html = verdict.kind, Markup.escape(verdict.name)
+                kind, html = verdict.kind, Markup.escape(_CHECKS.get(verdict.kind, verdict.name))
+            anchor = "" if verdict.kind == "step" else status.anchor(verdict.id)
             expected, actual, detail = verdict.expected, verdict.actual, verdict.detail
-            views.append(
-                CheckView(verdict.id, kind, html, status.mark(verdict), verdict.level, expected, actual, detail)
-            )
+            mark = status.mark(verdict)
+            views.append(CheckView(verdict.id, kind, html, mark, verdict.level, expected, actual, detail, anchor))
         return tuple(views)
 
     def place_rows(self) -> tuple[PlaceRow, ...]:
-        per_instance = self.account.per_instance if self.account else 0
         here = self.place.id if self.place else ""
         return tuple(
             PlaceRow(
@@ -155,8 +176,10 @@ class ComponentViews(PageContext):
                     self.addresses.href(self.path, paths.place_page(self.model.name, o.place.id, self.id)),
                 ),
                 o.instances,
-                o.instances * per_instance,
+                account.total if (account := self.book.account(self.id, o.place.id)) else 0,
                 o.place.id == here,
+                self.mark(f"place:{o.place.id}"),
+                status.anchor(f"place:{o.place.id}"),
             )
             for o in self.model.occurrences[self.id]
         )
@@ -173,16 +196,14 @@ class ComponentViews(PageContext):
             href = f"#{self.pins.get(pin, f'code-{slug(pin)}')}"
             ours = CodePlace(f"{state.path}:{lines}", href, self.mark(f"pin:{pin}"), state.symbol)
         if expression and expression.source and expression.lines:
-            upstream.append(
-                self.sources.code_place(expression.source, expression.lines, self.mark("citation:expression"))
-            )
+            upstream.append(self.citation("expression", expression.source, expression.lines))
         for number, citation in enumerate(self.component.upstream):
-            place = self.sources.code_place(
-                citation.source, citation.lines, self.mark(f"citation:{number}"), citation.text or ""
-            )
-            if all(place.text != other.text for other in upstream):
-                upstream.append(place)
+            upstream.append(self.citation(str(number), citation.source, citation.lines, citation.text or ""))
         return ours, tuple(upstream)
+
+    def citation(self, name: str, source: str, lines: list[int], text: str = "") -> CodePlace:
+        statement = f"citation:{name}"
+        return self.sources.code_place(source, lines, self.mark(statement), text, status.anchor(statement))
 
     def tensors(self) -> tuple[str, ...]:
         """Names of the tensors that the component owns (parts of), in this place or everywhere."""
@@ -221,7 +242,7 @@ class ComponentViews(PageContext):
             upstream=upstream,
             status=status.status(self.verdicts, self.book.runs),
             purpose=self.sentence("purpose", component.purpose.text, component.purpose.by, component.purpose.cites),
-            why=(self.sentence("reason", reason.text, reason.by, reason.cites),),
+            why=(self.sentence("why", reason.text, reason.by, reason.cites),),
             why_section=section,
             why_given=reason.given,
             formulas=self.formulas(),
@@ -231,11 +252,11 @@ class ComponentViews(PageContext):
             account=account,
             views=self.views(),
             numerics=tuple(self.sentence(f"numeric:{n.id}", n.text, n.by, n.cites) for n in component.numerics),
-            counts=accounts.count_views(component, self.account, self.by_id) if self.account else (),
+            counts=self.counts(),
             checks=self.checks(),
             explanation=tuple(
                 self.sentence(f"explanation:{number}", claim.text, claim.by, claim.cites)
-                for number, claim in enumerate(component.explanation)
+                for number, claim in enumerate(component.explanation, 1)
             ),
             excerpts=excerpts.excerpt_views(
                 self.groups, component.code, self.codes, self.by_id, self.symbols.identifiers, self.shop.highlighter

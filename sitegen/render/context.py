@@ -134,6 +134,16 @@ class PageContext:
     def link(self, component: str, anchor: str = "") -> Link:
         return places.component_link(self.model, self.path, self.addresses, component, self.place, anchor)
 
+    def statement_link(self, name: str) -> Link:
+        """A link to what shows a statement: `step:x` on this page, `other/component#step:x` on another."""
+        component, hash_, statement = name.rpartition("#")
+        if hash_ and component != self.id and component in self.model.components:
+            other = self.link(component, status.anchor(statement))
+            return Link(f"{other.text}: {_label(statement)}", other.href, name)
+        kind, _, own = statement.partition(":")
+        anchor = self.pins.get(own, status.anchor(statement)) if kind == "pin" else status.anchor(statement)
+        return Link(_label(statement), f"#{anchor}", statement)
+
     def mark(self, statement: str) -> Mark:
         return status.mark(self.by_id.get(statement))
 
@@ -148,4 +158,12 @@ class PageContext:
 
     @cached_property
     def account(self) -> Account | None:
-        return self.book.accounts.get(self.id)
+        return self.book.account(self.id, self.place.id if self.place else None)
+
+
+def _label(statement: str) -> str:
+    # `property:column-sums` is shown as "column sums", `out:C` as "out C": what is looked at stays clear.
+    kind, _, name = statement.partition(":")
+    if kind in ("in", "out", "dtype", "pin", "citation", "explanation"):
+        return f"{kind} {name}"
+    return (name or kind).replace("-", " ").replace("_", " ")

@@ -34,7 +34,7 @@ def proof(book: Book, start: str, addresses: Addresses) -> Proof:
     """What a model's pages prove."""
     model = book.model
     verdicts = [verdict for id in model.components for verdict in book.of(id)]
-    owned = sum(account.own * sum(o.instances for o in model.occurrences[id]) for id, account in book.accounts.items())
+    owned = sum(account.own for id in model.components if (account := book.account(id)))
     summary = status.status(verdicts, book.runs)
     return Proof(
         Link(model.sources.model.title.strip(), addresses.href(start, paths.model_page(model.name))),
@@ -58,14 +58,14 @@ def _row(
 ) -> TreeRow:
     verdicts = book.of(id, place.id if place else None)
     instances = sum(o.instances for o in occurrences)
-    account = book.accounts.get(id)
+    account = book.account(id, place.id if place else None)
     summary = status.status(verdicts, ())
     return TreeRow(
         depth,
         link,
         book.model.component(id).kind,
         instances,
-        (account.per_instance if account else 0) * instances,
+        account.total if account else 0,
         summary.headmark,
         summary.executed,
         len(verdicts),

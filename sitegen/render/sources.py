@@ -29,13 +29,14 @@ class Sources:
 
     model: Model
 
-    def code_place(self, id: str, lines: Sequence[int], mark: Mark, text: str = "") -> CodePlace:
+    def code_place(self, id: str, lines: Sequence[int], mark: Mark, text: str = "", anchor: str = "") -> CodePlace:
         """Upstream lines, as a link where the source has an address."""
         source = self.model.sources.sources.sources[id]
         shown = f"{source.path or source.title} {lines_text(lines[0], lines[1])}"
         revision = f" at {source.revision}" if source.revision else ""
         title = f"{source.repository or source.title}{revision}"
-        return CodePlace(shown, address(source, lines), mark, f"{text.strip()} ({title})" if text else title)
+        title = f"{text.strip()} ({title})" if text else title
+        return CodePlace(shown, address(source, lines), mark, title, anchor)
 
     def evidence_views(self, ids: Sequence[str]) -> tuple[EvidenceView, ...]:
         """The numbered sources of a page."""

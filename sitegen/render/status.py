@@ -16,15 +16,17 @@ from sitegen.render.view import Mark, Run, State, Status
 #: Worst first: a page is as good as its worst statement, not run and cited apart.
 ORDER: tuple[State, ...] = ("failed", "stale", "executed", "verified", "cited", "not-run")
 
-#: Statement kind -> prefix of its anchor on the page.
-ANCHORS = {"row": "row", "step": "step", "pin": "code", "in": "port", "out": "port"}
-
 
 def anchor(statement: str) -> str:
-    """The id of the element that shows a statement."""
+    """The id of the element that shows a statement; pins have theirs in the excerpts."""
     kind, _, name = statement.partition(":")
-    if kind in ANCHORS:
-        return f"{ANCHORS[kind]}-{slug(name)}"
+    match kind:
+        case "row" | "step" | "in" | "out" | "dtype":
+            return f"{kind}-{slug(name)}"
+        case "evidence":
+            return f"ev-{slug(name)}"
+        case "pin":
+            return f"code-{slug(name)}"
     return f"check-{slug(statement)}"
 
 

@@ -96,14 +96,11 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
         ],
     }
     if account is not None:
-        instances = (
-            views.occurrence.instances if views.occurrence else sum(o.instances for o in model.occurrences[views.id])
-        )
         authored = {row.id: row for row in component.parameters}
         result["parameters"] = {
             "per_instance": account.per_instance,
-            "instances": instances,
-            "total": account.per_instance * instances,
+            "instances": account.instances,
+            "total": account.total,
             "rows": [
                 {
                     "id": row.row,
@@ -117,7 +114,10 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
                 }
                 for row in account.rows
             ],
-            "parts": [{"component": part, "per_instance": total} for part, total, _ in account.parts],
+            "parts": [
+                {"component": part.component, "per_instance": part.count, "module": part.module, "table": part.table}
+                for part in account.parts
+            ],
         }
     return result
 

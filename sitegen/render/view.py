@@ -61,6 +61,7 @@ class CodePlace:
     href: str
     mark: Mark
     title: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Sentence:
     html: Markup
     mark: Mark
     carriers: tuple[Link, ...] = ()
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,10 @@ class PortView:
     dtype: str
     text: Markup
     mark: Mark
+    dtype_mark: Mark
     other: Link | None = None
+    anchor: str = ""
+    dtype_anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,11 +172,12 @@ class Side:
 
 @dataclass(frozen=True)
 class CountView:
-    """A row's count from three sides: expression, module, published table."""
+    """A count from three sides: expression, module, published table."""
 
-    id: str
     text: str
+    href: str
     sides: tuple[Side, Side, Side]
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,8 @@ class PlaceRow:
     instances: int
     total: int
     here: bool = False
+    mark: Mark | None = None
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,6 +211,7 @@ class AccountView:
     total: int
     across: str  # "Across 5 independent layers"
     scope: Markup
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -225,6 +234,7 @@ class CheckView:
     expected: str = ""
     actual: str = ""
     detail: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True)

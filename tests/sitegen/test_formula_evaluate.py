@@ -226,6 +226,15 @@ def test_any_type_of_input_is_computed_in_float64():
         assert result.dtype == torch.float64 and result.tolist() == [1 / 3, 1 / 3]
 
 
+def test_the_shape_of_an_output_does_not_shorten_an_input_of_the_same_name():
+    finding = refused("X[s, d] = 2*X[s, d]", {"X": random(B, T, N, D)}, shapes={"X": (B, T, N - 1, D)})
+    assert (finding.expected, finding.actual) == ("4 (axis 1 of X)", "3 (axis 1 of X)")
+
+
+def test_an_output_may_have_more_axes_than_the_input_that_it_replaces():
+    assert run("x[j] = delta(j, 2) for j = 1..3", {"x": torch.tensor(5.0)})["x"].tolist() == [0, 1, 0]
+
+
 def test_zero_tokens():
     assert run("y[k] = sum(d: W[k, d]*x[d]) + max(d: x[d])", {"W": random(3, D), "x": random(0, T, D)})["y"].shape == (
         0,

@@ -155,6 +155,21 @@ def test_the_source_of_a_tree_is_read_back_to_the_same_tree(step):
     assert to_source(again) == source
 
 
+GIVEN = {"x": torch.ones(2, 3), "y'": torch.arange(4), "C": torch.eye(3), "d2": torch.ones(())}
+GIVEN_NUMBERS = {"eps": 1e-6, "eps_norm": 1e-20, "n": 3}
+
+
+@relaxed
+@given(steps)
+def test_any_tree_is_evaluated_or_refused_with_a_finding(step):
+    try:
+        values = evaluate(step, GIVEN, GIVEN_NUMBERS, max_elements=4096)
+    except SpecInvalid as refusal:
+        assert all(finding.message for finding in refusal.findings)
+    else:
+        assert all(value.dtype == torch.float64 for value in values.values())
+
+
 @relaxed
 @given(steps)
 def test_made_tex_never_differs_from_its_step(step):

@@ -140,7 +140,6 @@ def code_digest(text: str) -> str:
 SAME = [
     ("x = f(a, b)", "x = f(\n    a,\n    b,\n)"),
     ("x = (a for a in b)", "x = (\n    (a for a in b)\n)"),
-    ("x = f(a for a in b)", "x = f((a for a in b))"),
     ("x = ((a, b))", "x = (a, b)"),
     ("x = match(a)", "x = match(\n    a,\n)"),
     ("x = a + b", "x = (\n    a\n    + b\n)"),

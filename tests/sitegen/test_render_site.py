@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sitegen import loader, resolver
+from sitegen import loader, resolver, statements
 from sitegen.diagnostics import SitegenError
-from sitegen.render.book import Account, Book, CodeState, RowCount, Verdict
+from sitegen.render import status
+from sitegen.render.book import Account, Book, CodeState, PartCount, RowCount, Verdict
 from sitegen.render.links import dead_links
 from sitegen.render.settings import Settings
 from sitegen.render.site import Site, render
@@ -130,6 +131,7 @@ def mix(streams, weights):
     scaled = streams * weights
     return scaled @ scaled
 '''
+MIX = (RowCount("offsets", "4 × 4", 16, 16, 16),)
 CODE = CodeState("toy/mix.py", SOURCE, (4, 7), "unchanged", "mix")
 
 
@@ -160,6 +162,8 @@ def book(root: Path, **changes: str) -> Book:
                     ("pin:mix", "verified", "static"),
                     ("pin:sum", "verified", "static"),
                     ("citation:0", "cited", ""),
+                    ("account", "executed", "meta"),
+                    ("place:blocks", "verified", "static"),
                 ),
                 Verdict("step:halve", "failed", "cpu", "0.5", "0.25", "regime sharp"),
                 Verdict("kernel:mix", "not-run", "gpu", detail="no CUDA device"),
@@ -168,9 +172,13 @@ def book(root: Path, **changes: str) -> Book:
             "norm": verdicts(("purpose", "cited", "")),
         },
         {
-            "mix": Account((RowCount("offsets", "4 × 4", 16, 16, 16),), 16, 272, (("mix/weights", 256, "4 × 64"),)),
-            "mix/weights": Account((RowCount("matrix", "4 × 64", 256, None, 255),), 256, 256),
-            "norm": Account((), 0, 0),
+            (id, place): account
+            for place in ("", "blocks")
+            for id, account in {
+                "mix": Account(MIX, 64, 272, 4, 1088, (PartCount("mix/weights", "4 × 64", 256, 256, 255),)),
+                "mix/weights": Account((RowCount("matrix", "4 × 64", 256, None, 255),), 1024, 256, 4, 1024),
+                "norm": Account((), 0, 0, 1, 0),
+            }.items()
         },
         {("mix", "mix"): CODE, ("mix", "sum"): replace(CODE, lines=(7, 7))},
         (Run("cpu", "9 passed", "x86-64", "torch 2.13.0", "2026-11-30", "executed"),),
@@ -262,7 +270,7 @@ def test_the_breadcrumb_shows_multiplicities(site: Site) -> None:
             CANONICAL,
             ["[ B batch , 4 streams , 64 width ]", "1 statement failed", "step:halve : expected 0.5; actual 0.25"],
         ),
-        (CANONICAL, ["no CUDA device", "not run", "6 of 11 statements executed", "Report section 2.4.1"]),
+        (CANONICAL, ["no CUDA device", "not run", "7 of 13 statements executed", "Report section 2.4.1"]),
     ],
 )
 def test_numbers_are_text(site: Site, path: str, texts: list[str]) -> None:
@@ -293,6 +301,20 @@ def test_code_stands_once_with_overlapping_pins_as_marked_lines(site: Site) -> N
     assert words(html).count("scaled @ scaled") == 1
     assert 'class="ms-line ms-line--cited" id="code-mix-L7"' in html
     assert 'href="#code-mix-L7" title="toy/mix.py:7, verified"' in html
+
+
+@pytest.mark.parametrize("path", [CANONICAL, IN_PLACE])
+def test_every_statement_has_its_element_on_the_page(site: Site, path: str) -> None:
+    html = page(site, path)
+    made = list(statements.component_statements(site.proofs[0].model, "mix"))
+    assert len(made) > 15
+    ids = re.findall(r'\sid="([^"]+)"', html)
+    missing = []
+    for statement in made:
+        anchor = "code-mix-L7" if statement.id == "pin:sum" else status.anchor(statement.id)
+        if ids.count(anchor) != 1:
+            missing.append(f"{statement.id}: {ids.count(anchor)} × #{anchor}")
+    assert missing == [] and len(ids) == len(set(ids))
 
 
 def test_one_name_ties_formula_table_axes_and_code(site: Site) -> None:
@@ -378,7 +400,7 @@ def test_hand_written_pages_get_their_figures_and_unknown_ones_are_refused(site:
     text = site.insert("how.md", "# H\n\n<!-- sitegen:proof -->\n\n<!-- sitegen:legend -->\n")
     assert "sitegen:" not in text and "<h1" not in text
     shown = words(text)
-    assert "6 of 13 statements executed" in shown and "Nothing here could check it" in shown
+    assert "7 of 15 statements executed" in shown and "Nothing here could check it" in shown
     assert 'href="../toy/"' in text
     with pytest.raises(SitegenError, match="no insertion 'prof'"):
         site.insert("index.md", "<!-- sitegen:prof -->")

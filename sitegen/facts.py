@@ -1,0 +1,206 @@
+# What was observed, kept on disk: one JSON file per level, sealed, stamped with digests of what it was
+# made from.  Facts feed the pages, so that a site builds without torch or GPU; they never let a
+# verification skip.
+"""Facts files: write them atomically, read them with suspicion, and know when they are stale."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sitegen.diagnostics import Finding, Location
+from sitegen.loader import Sources
+from sitegen.pins.lock import replace_file
+from sitegen.probe.result import LevelResult
+
+LEVELS = ("meta", "cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One statement as a run saw it."""
+
+    state: str  # passed, failed, not_run
+    detail: str
+    stale: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One level's facts."""
+
+    level: str
+    device: str
+    versions: dict[str, str]
+    date: str
+    statements: dict[tuple[str, str], Fact]
+    counts: dict[tuple[str, str], int]
+    stale: tuple[str, ...]  # components of which the facts are older than spec or code
+    seam: dict[str, Any] | None = None
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def code_files(sources: Sources) -> list[Path]:
+    """Files of the implementation, in a fixed order."""
+    found: list[Path] = []
+    for name in sources.model.implementation.sources:
+        path = sources.root / name
+        found += (
+            [path] if path.is_file() else [p for p in path.rglob("*") if p.suffix in (".py", ".json", ".cu", ".cuh")]
+        )
+    return sorted(p for p in found if "__pycache__" not in p.parts)
+
+
+def code_digest(sources: Sources) -> str:
+    """Digest of the implementation's text."""
+    total = hashlib.sha256()
+    for path in code_files(sources):
+        total.update(path.relative_to(sources.root).as_posix().encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:32]
+
+
+def component_digest(sources: Sources, id: str) -> str:
+    """Digest of all that a component's statements are made from on the spec's side."""
+    model = sources.model
+    return digest(
+        [
+            sources.components[id].component.model_dump(mode="json"),
+            {n: s.model_dump(mode="json") for n, s in sources.symbols.items()},
+            [p.model_dump(mode="json") for p in model.places],
+            [c.model_dump(mode="json") for c in model.configurations],
+            sources.config,
+        ]
+    )
+
+
+def to_json(sources: Sources, result: LevelResult, date: str) -> dict[str, Any]:
+    """The file's content, sealed."""
+    components: dict[str, Any] = {}
+    for id in sources.components:
+        statements = {s: {"state": "passed", "detail": d} for (c, s), d in result.passed.items() if c == id}
+        statements |= {s: {"state": "not_run", "detail": d} for (c, s), d in result.skipped.items() if c == id}
+        for finding in result.findings:
+            if finding.component == id:
+                statements[finding.statement] = {"state": "failed", "detail": finding.message}
+        if statements:
+            components[id] = {
+                "digest": component_digest(sources, id),
+                "statements": dict(sorted(statements.items())),
+                "counts": {r: n for (c, r), n in result.counts.items() if c == id},
+            }
+    body = {
+        "schema": 1,
+        "model": sources.name,
+        "level": result.level,
+        "code": code_digest(sources),
+        "device": result.device,
+        "versions": dict(sorted(result.versions.items())),
+        "date": date,
+        "components": components,
+    }
+    return {**body, "seal": digest(body)}
+
+
+def without_noise(data: dict[str, Any]) -> Any:
+    """The content that matters when two files are compared: verdicts and digests, not dates or error figures."""
+    components = {
+        id: {
+            "digest": c["digest"],
+            "counts": c["counts"],
+            "states": {s: v["state"] for s, v in c["statements"].items()},
+        }
+        for id, c in data["components"].items()
+    }
+    return {"code": data["code"], "versions": data["versions"], "device": data["device"], "components": components}
+
+
+def path_of(sources: Sources, level: str) -> Path:
+    return sources.folder / "facts" / f"{level}.json"
+
+
+def write(sources: Sources, result: LevelResult, date: str) -> bool:
+    """Write a level's facts unless only date or noise differ; True when the file changed."""
+    data = to_json(sources, result, date)
+    path = path_of(sources, result.level)
+    old, _ = raw(sources, result.level)
+    if old is not None and without_noise(old) == without_noise(data):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+    return True
+
+
+def raw(sources: Sources, level: str) -> tuple[dict[str, Any] | None, Finding | None]:
+    """A facts file that passes its checks, or what is wrong with it; (None, None) when there is none."""
+    path = path_of(sources, level)
+    where = Location(path.relative_to(sources.root).as_posix(), 1, 1)
+    hint = f"make it anew: sitegen verify --level {level} --write"
+
+    def invalid(problem: str) -> tuple[None, Finding]:
+        return None, Finding("facts-invalid", f"the facts file {problem}", where, hint=hint)
+
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return None, None
+    except (OSError, UnicodeDecodeError) as error:
+        return invalid(f"cannot be read ({type(error).__name__})")
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return invalid("is not JSON: it was cut off or edited")
+    if not isinstance(data, dict) or data.get("schema") != 1:
+        return invalid("has another form than this version reads")
+    seal = data.pop("seal", None)
+    if seal != digest(data):
+        return invalid("was changed after it was written (its seal does not fit)")
+    if data.get("model") != sources.name or data.get("level") != level:
+        return invalid(f"speaks of {data.get('model')} at level {data.get('level')}")
+    return data, None
+
+
+def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:
+    """A level's facts, with `facts-stale` and `facts-invalid` findings."""
+    data, finding = raw(sources, level)
+    if data is None:
+        return None, [finding] if finding else []
+    stale_code = data["code"] != code_digest(sources)
+    statements, counts, stale = {}, {}, []
+    for id, entry in data["components"].items():
+        old = stale_code or id not in sources.components or entry["digest"] != component_digest(sources, id)
+        if old:
+            stale.append(id)
+        for name, fact in entry["statements"].items():
+            statements[id, name] = Fact(fact["state"], fact["detail"], old)
+        for name, number in entry["counts"].items():
+            counts[id, name] = number
+    findings = []
+    if stale:
+        where = Location(path_of(sources, level).relative_to(sources.root).as_posix(), 1, 1)
+        what = "the implementation" if stale_code else f"the spec of {names(stale)}"
+        findings.append(
+            Finding(
+                "facts-stale",
+                f"the {level} facts are older than {what}",
+                where,
+                expected=f"facts made from what is here ({len(stale)} components concerned)",
+                actual=f"facts of {data['date']}",
+                hint=f"run sitegen verify --write{' on a machine with a GPU' if level == 'gpu' else ''}",
+                severity="warning",
+            )
+        )
+    facts = Facts(level, data["device"], data["versions"], data["date"], statements, counts, tuple(stale))
+    return facts, findings
+
+
+def names(ids: Iterable[str]) -> str:
+    listed = list(ids)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

@@ -1,0 +1,333 @@
+# Small configurations on the CPU: shapes unify, formulas give the captured values and their mutants do
+# not, properties hold, kernels agree with their twins.
+"""The cpu level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from sitegen import schema
+from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
+from sitegen.loader import Located
+from sitegen.probe import formulas, properties, regimes
+from sitegen.probe.formulas import Case
+from sitegen.probe.result import LevelResult
+from sitegen.probe.tolerance import dtype_name
+from sitegen.probe.values import Records, ValuePath, environment, module_of, unify
+from sitegen.resolver import Model, Occurrence
+
+#: Number types as specs write them.
+DTYPES = {
+    "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16", "float64": "float64",
+    "int64": "int64", "bool": "bool",
+}  # fmt: skip
+
+
+@dataclass
+class Session:
+    """One small model with its recorded run."""
+
+    configuration: schema.Configuration
+    config: dict[str, Any]
+    net: Any
+    records: Records
+    record: Callable[[Iterable[Any]], Records]
+
+
+@dataclass
+class Seen:
+    """Everything captured for one component."""
+
+    cases: list[Case] = field(default_factory=list)  # from runs, all configurations and places
+    sharp: list[Case] = field(default_factory=list)  # float64: first place and all regimes
+
+
+def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for id in ids:
+        component = model.component(id)
+        if component.values is None:
+            continue
+        found.add(component.values.operation)
+        paths = list(component.values.bind.values())
+        for prop in component.properties:
+            paths += properties.unused_names(prop)
+        for text in paths:
+            try:
+                found.add(ValuePath.parse(text, component.values).operation)
+            except ValueError:
+                continue  # reported where it is read
+    return found
+
+
+def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
+    """Run both small configurations and check the components `ids`."""
+    import torch
+
+    result = LevelResult("cpu", device="cpu")
+    torch.set_num_threads(max(1, torch.get_num_threads()))
+    sessions = []
+    for number, configuration in enumerate(model.sources.model.configurations):
+        progress(f"cpu: running {configuration.id}")
+        session = start(model, number, configuration, harness, wanted_operations(model, ids), result)
+        if session is not None:
+            sessions.append(session)
+    if not sessions:
+        return result
+    for id in ids:
+        progress(f"cpu: {id}")
+        check_component(model, id, sessions, harness, result)
+    return result
+
+
+def start(
+    model: Model,
+    number: int,
+    configuration: schema.Configuration,
+    harness: ModuleType,
+    operations: set[str],
+    result: LevelResult,
+) -> Session | None:
+    """Build and run one configuration; a refusal of the implementation is a finding."""
+    where = model.sources.model_document.locate(("configurations", number, "set"))
+    for name in configuration.set:
+        if name not in model.config:
+            result.fail(Finding("config-invalid", f"the configuration has no field {name!r}", where))
+            return None
+    config = {**model.config, **configuration.set}
+    run_of = {"batch": configuration.batch, "positions": configuration.positions, "seed": configuration.seed}
+    try:
+        net = harness.build(config, dtype=configuration.dtype, seed=configuration.seed)
+
+        def record(edits: Iterable[Any] = ()) -> Records:
+            return Records.of(harness.record(net, **run_of, operations=operations, edits=edits))
+
+        return Session(configuration, config, net, record(), record)
+    except (ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError) as error:
+        text = str(error).strip().splitlines()[0] if str(error).strip() else ""
+        message = f"the small configuration {configuration.id!r} does not run: {type(error).__name__}: {text}"
+        result.fail(Finding("config-invalid", message, where, hint="run it alone: the implementation may be broken"))
+        return None
+
+
+def small_module(occurrence: Occurrence, configuration: schema.Configuration) -> tuple[str, int | None] | None:
+    """Module path and index of the instance that stands for a place; None where the configuration has none."""
+    place = occurrence.place
+    if "{i}" not in place.row.path:
+        return place.row.path, None
+    index = configuration.layers.get(place.id)
+    return None if index is None else (place.row.path.replace("{i}", str(index)), index)
+
+
+def check_component(model: Model, id: str, sessions: list[Session], harness: ModuleType, result: LevelResult) -> None:
+    located, seen = model.components[id], Seen()
+    component = located.component
+    if component.values is None:
+        return
+    binding = component.values
+    if not harness.has_operation(binding.operation):
+        where = located.at("values", "operation")
+        message = f"the implementation has no operation {binding.operation!r}"
+        result.fail(Finding("unknown-reference", message, where, component=id, statement="values"))
+        return
+    for session in sessions:
+        for occurrence in model.occurrences[id]:
+            if binding.places is None or occurrence.place.id in binding.places:
+                capture(model, located, occurrence, session, seen, harness, result)
+    if not seen.cases:
+        return
+    check_formulas(model, located, seen, result)
+    for number, prop in enumerate(component.properties):
+        if prop.kind == "causal":
+            verdict = causal(model, located, number, prop, sessions, harness)
+        else:
+            cases = [*seen.cases, *seen.sharp]
+            verdict = properties.check_relation(located, number, prop, model.steps[id], cases)
+        for finding in verdict.findings:
+            result.fail(finding)
+        word = "largest change" if prop.kind == "causal" else "error" if prop.kind == "control" else "largest error"
+        result.hold(id, f"property:{prop.id}", f"{word} {verdict.error:.2g} over {verdict.samples} samples")
+    if binding.kernel:
+        kernel(located, harness, result)
+
+
+def capture(
+    model: Model,
+    located: Located,
+    occurrence: Occurrence,
+    session: Session,
+    seen: Seen,
+    harness: ModuleType,
+    result: LevelResult,
+) -> None:
+    """Values of one place: shapes, number types, a case for the formulas, and the regimes."""
+    component, binding = located.component, located.component.values
+    assert binding is not None
+    found = small_module(occurrence, session.configuration)
+    if found is None:
+        return
+    place_module, layer = found
+    module = module_of(place_module, binding.module)
+    where = located.at("values")
+    try:
+        values = environment(binding, session.records, module)
+    except (LookupError, ValueError) as error:
+        text = f"{str(error).strip(chr(34))} ({session.configuration.id}, place {occurrence.place.id})"
+        result.fail(Finding("unknown-reference", text, where, component=component.id, statement="values"))
+        return
+    symbols = model.symbols(session.config, occurrence.place, layer)
+    clean = ports(located, occurrence, session, values, symbols, result)
+    if clean:
+        result.hold(component.id, f"place:{occurrence.place.id}", "shapes seen in a run of this place")
+    numbers = {n: v for n, v in values.items() if hasattr(v, "dim")}
+    label = f"{session.configuration.id}, {occurrence.place.id}, regime model"
+    case = Case(label, numbers, symbols)
+    seen.cases.append(case)
+    first = not any(c.label.startswith(session.configuration.id) for c in seen.sharp)
+    if session.configuration.dtype == "float64" and first:
+        seen.sharp.append(case)
+        if binding.vary:
+            operation = harness.operation(binding.operation)
+            captured = session.records.calls[module, binding.operation, binding.occurrence]
+            try:
+                for sample in regimes.samples(binding, captured, operation, session.configuration.seed):
+                    seen.sharp.append(formulas.sample_case(sample, symbols, session.configuration.id))
+            except (KeyError, RuntimeError, ValueError, TypeError) as error:
+                message = f"the operation {binding.operation} cannot be driven: {type(error).__name__}: {error}"
+                result.fail(
+                    Finding("unknown-reference", message, located.at("values", "vary"), component=component.id,
+                            statement="values")
+                )  # fmt: skip
+
+
+def ports(
+    located: Located,
+    occurrence: Occurrence,
+    session: Session,
+    values: dict[str, Any],
+    symbols: dict[str, int | float],
+    result: LevelResult,
+) -> bool:
+    """Shapes and number types of the ports that the binding names."""
+    component, free, clean = located.component, {}, True
+    integers = {n: v for n, v in symbols.items() if isinstance(v, int)}
+    for direction, path, list_ in (("in", "inputs", component.inputs), ("out", "outputs", component.outputs)):
+        for number, port in enumerate(list_):
+            value = values.get(port.name)
+            if value is None or not hasattr(value, "shape"):
+                result.skipped[component.id, f"{direction}:{port.name}"] = "no value of a run is bound to it"
+                continue
+            where = located.at(path, number, "axes")
+            try:
+                finding = unify(port.axes, tuple(value.shape), integers, free, where)
+            except SpecInvalid as error:
+                finding = error.findings[0]
+            if finding is not None:
+                clean = False
+                result.fail(finding.within(component.id, f"{direction}:{port.name}"))
+            else:
+                detail = f"{list(value.shape)} in {session.configuration.id}"
+                result.hold(component.id, f"{direction}:{port.name}", detail)
+            if session.configuration.dtype == "model":
+                number_type(located, path, number, port, dtype_name(value), result)
+    return clean
+
+
+def number_type(located: Located, path: str, number: int, port: schema.Port, actual: str, result: LevelResult) -> None:
+    expected = DTYPES.get(port.dtype, port.dtype)
+    if expected == actual:
+        result.hold(located.component.id, f"dtype:{port.name}", f"{actual} in the run")
+    else:
+        result.fail(
+            Finding(
+                "dtype-mismatch",
+                f"the number type of {port.name} is not the one seen in the run",
+                located.at(path, number, "dtype"),
+                expected=f"{port.dtype} in the spec",
+                actual=f"{actual} in the run",
+                component=located.component.id,
+                statement=f"dtype:{port.name}",
+            )
+        )
+
+
+def check_formulas(model: Model, located: Located, seen: Seen, result: LevelResult) -> None:
+    component, steps = located.component, model.steps[located.component.id]
+    if not steps:
+        return
+    for finding in formulas.mismatches(located, steps, [*seen.cases, *seen.sharp]):
+        result.fail(finding)
+    if any(f.component == component.id and f.code == "formula-mismatch" for f in result.findings):
+        for step in component.steps:
+            if not any(f.component == component.id and f.statement == f"step:{step.id}" for f in result.findings):
+                result.skipped[component.id, f"step:{step.id}"] = "another step of the component disagrees"
+        return
+    cases = seen.sharp or seen.cases
+    constants = [n for n, s in model.sources.symbols.items() if s.field is not None]
+    caught = dict.fromkeys(range(len(steps)), 0)
+    tried = dict.fromkeys(range(len(steps)), 0)
+    for number, _, finding in formulas.indistinct(located, steps, cases, constants):
+        tried[number] += 1
+        if finding is None:
+            caught[number] += 1
+        else:
+            result.fail(finding)
+    for number, step in enumerate(component.steps):
+        detail = f"{len(seen.cases) + len(seen.sharp)} samples; {caught[number]} of {tried[number]} mutants told apart"
+        result.hold(component.id, f"step:{step.id}", detail)
+
+
+def causal(
+    model: Model, located: Located, number: int, prop: schema.Property, sessions: list[Session], harness: ModuleType
+) -> properties.Verdict:
+    """Check a causal property in the first place of the first exact configuration."""
+    binding = located.component.values
+    assert binding is not None
+    exact = [s for s in sessions if s.configuration.dtype == "float64"] or sessions
+    for session in exact:
+        for occurrence in model.occurrences[located.component.id]:
+            found = small_module(occurrence, session.configuration)
+            if found is not None:
+                module = module_of(found[0], prop.module)
+                return properties.check_causal(
+                    located, number, prop, module, session.record, session.records, harness.Edit
+                )
+    raise SitegenError(f"no small configuration has a place of {located.component.id!r}")
+
+
+def kernel(located: Located, harness: ModuleType, result: LevelResult) -> None:
+    """Compare the TileLang twin on the host with its plain definition."""
+    component = located.component
+    assert component.values is not None
+    about = {"component": component.id, "statement": "kernel"}
+    where = located.at("values", "kernel")
+    try:
+        rows = harness.check_kernel(component.values.operation, "c")
+    except KeyError:
+        message = f"{component.values.operation} has no kernel"
+        result.fail(Finding("unknown-reference", message, where, **about))
+        return
+    except ImportError as error:
+        result.skipped[component.id, "kernel"] = f"TileLang is not installed ({error})".splitlines()[0]
+        return
+    except (RuntimeError, OSError) as error:
+        result.skipped[component.id, "kernel"] = f"the host compiler failed: {str(error).splitlines()[0]}"[:200]
+        return
+    for row in rows:
+        if not row["passed"]:
+            result.fail(
+                Finding(
+                    "kernel-mismatch",
+                    f"the kernel disagrees with its plain twin ({row['case']})",
+                    where,
+                    expected="within the rounding bound",
+                    actual=f"largest difference {row['error']}",
+                    hint="the plain operation is the definition",
+                    **about,
+                )
+            )
+    worst = max((row["error"] or 0.0 for row in rows), default=0.0)
+    result.hold(component.id, "kernel", f"target c, {len(rows)} cases, largest difference {worst:.2g}")

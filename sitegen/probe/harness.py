@@ -1,0 +1,43 @@
+# The one door to the code under documentation: a module that the model's spec names, with five
+# functions in plain values (see reference_impl/harness.py for the contract).
+"""Import the harness of a model, or say why it cannot run here."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+from sitegen.diagnostics import SitegenError
+from sitegen.loader import Sources
+
+FUNCTIONS = ("tensors", "build", "record", "operation", "has_operation", "check_kernel", "Edit")
+
+
+class CannotRun(Exception):
+    """A level cannot run here; the text is the reason, and the statement is `not run`."""
+
+
+def harness(sources: Sources) -> ModuleType:
+    """The implementation's harness module.
+
+    Raises `CannotRun` when a package is missing, `SitegenError` when the module is not a harness.
+    """
+    name = sources.model.implementation.harness
+    root = str(sources.root)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    where = sources.model_document.locate(("implementation", "harness"))
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing and not name.startswith(missing):
+            raise CannotRun(f"the package {missing!r} is not installed: pip install -e '.[verify]'") from None
+        raise SitegenError(f"the harness module {name!r} does not exist", where=where) from None
+    except (ImportError, SyntaxError) as error:
+        raise SitegenError(f"the harness module {name!r} cannot be imported: {error}", where=where) from None
+    lacking = [f for f in FUNCTIONS if not hasattr(module, f)]
+    if lacking:
+        raise SitegenError(f"the harness module {name!r} lacks {', '.join(lacking)}", where=where)
+    return module

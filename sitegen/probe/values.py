@@ -1,0 +1,103 @@
+# Captured values under the names that formulas use.
+"""The environment of a component's formulas, taken from the calls of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sitegen import schema
+from sitegen.diagnostics import Finding, Location
+from sitegen.resolver import Axis
+
+_PATH = re.compile(r"(?:(?P<operation>[a-z_][a-z0-9_]*)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z")
+
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class ValuePath:
+    """`field`, `operation.field` or `operation#2.field`."""
+
+    operation: str
+    occurrence: int
+    field: str
+
+    @classmethod
+    def parse(cls, text: str, default: schema.Binding | None = None) -> ValuePath:
+        """Raises `ValueError` when the text is no value path."""
+        match = _PATH.match(text.strip())
+        if match is None or (match["operation"] is None and default is None):
+            raise ValueError(f"{text!r} is no value path: write field, operation.field or operation#1.field")
+        if match["operation"] is None:
+            assert default is not None
+            return cls(default.operation, default.occurrence, match["field"])
+        return cls(match["operation"], int(match["occurrence"] or 0), match["field"])
+
+
+@dataclass(frozen=True)
+class Records:
+    """The calls of one run, by module, operation and occurrence."""
+
+    calls: Mapping[Key, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, seen: Sequence[Any]) -> Records:
+        return cls({(s.module, s.operation, s.occurrence): s.values for s in seen})
+
+    def get(self, module: str, path: ValuePath) -> Any:
+        """The value; raises `LookupError` that says what the module does call."""
+        key = (module, path.operation, path.occurrence)
+        if key not in self.calls:
+            there = sorted({f"{op}#{n}" for m, op, n in self.calls if m == module})
+            shown = ", ".join(there[:8]) or "no recorded calls at all"
+            raise LookupError(
+                f"module {module or '(root)'} makes no call {path.operation}#{path.occurrence}; it has {shown}"
+            )
+        values = self.calls[key]
+        if path.field not in values:
+            raise LookupError(f"{path.operation} has no value {path.field!r}; it has {', '.join(values)}")
+        return values[path.field]
+
+
+def module_of(place_module: str, relative: str) -> str:
+    return ".".join(part for part in (place_module, relative) if part)
+
+
+def environment(binding: schema.Binding, records: Records, module: str) -> dict[str, Any]:
+    """Formula name -> captured value; raises `LookupError`."""
+    return {name: records.get(module, ValuePath.parse(path, binding)) for name, path in binding.bind.items()}
+
+
+def unify(
+    axes: Sequence[str], shape: Sequence[int], symbols: Mapping[str, int], free: dict[str, int], where: Location
+) -> Finding | None:
+    """Compare a captured shape with symbolic axes; free axes (batch, positions) are bound on first sight."""
+    from sitegen import expr
+
+    expected = []
+    wrong = len(axes) != len(shape)
+    for number, text in enumerate(axes):
+        size = Axis.parse(text).size
+        known = {**symbols, **free}
+        names = expr.parse(size, where).names
+        if names <= known.keys():
+            value = expr.evaluate(size, known, where)
+        elif size in names and len(names) == 1 and number < len(shape):
+            value = free[size] = shape[number]
+        else:
+            value = -1
+        expected.append(f"{size} = {value:,}" if str(value) != size else size)
+        wrong = wrong or number >= len(shape) or value != shape[number]
+    if not wrong:
+        return None
+    return Finding(
+        "shape-mismatch",
+        "the stated shape is not the one seen in the run",
+        where,
+        expected="[" + ", ".join(expected) + "]",
+        actual=str(list(shape)),
+        hint="axes stand in the order in which the code holds them",
+    )

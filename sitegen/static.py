@@ -1,0 +1,377 @@
+# The static level: everything that can be said without running the model.
+"""Check references, formulas, TeX, prose, pins and the published table of a resolved model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sitegen import accounting, expr, formula, pins, schema
+from sitegen.accounting import Accounts
+from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
+from sitegen.formula.symboltex import SymbolTex
+from sitegen.loader import Located
+from sitegen.probe.result import LevelResult
+from sitegen.render.text import Link, Quote, parse_prose, walk
+from sitegen.resolver import Model
+from sitegen.statements import SENTENCES, component_statements
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """All pins of a model with their states."""
+
+    states: dict[tuple[str, str], pins.PinState]
+    lock: pins.Lock
+
+
+def model_pins(model: Model) -> list[pins.Pin]:
+    """The pins of all components, in browsing order."""
+    found = []
+    for id in model.order():
+        located = model.components[id]
+        for number, code in enumerate(located.component.code):
+            found.append(
+                pins.Pin(
+                    component=id,
+                    id=code.id,
+                    path=code.path,
+                    symbol=code.symbol,
+                    fragment=code.fragment,
+                    where=located.at("code", number, "fragment" if code.fragment else "symbol"),
+                )
+            )
+    return found
+
+
+def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
+    """Check everything static; findings name component and statement."""
+    model = accounts.model
+    result = LevelResult("static")
+    pinned = check_pins(model, result)
+    for finding in table_findings(accounts, result):
+        result.fail(finding)
+    for id, located in model.components.items():
+        for finding in component_findings(accounts, id, located):
+            result.fail(finding.within(id))
+        for number, row in enumerate(located.component.parameters):
+            for finding in row_findings(accounts, id, number, row):
+                result.fail(finding)
+            result.hold(id, f"row:{row.id}", "equals the published table" if model.sources.table else "evaluates")
+        result.hold(id, "account")
+        for step in located.component.steps:
+            result.hold(id, f"step:{step.id}", "parses and renders")
+    used = {name for located in model.components.values() for name in cited(located.component)}
+    used |= {name for policy in model.sources.policies.values() for name in policy.evidence}
+    for name in model.sources.evidence:
+        if name not in used:
+            where = model.sources.evidence_document.locate(("evidence", name))
+            hint = "cite it under evidence or cites of a component, or remove it"
+            result.fail(Finding("evidence-unused", f"no component cites the evidence entry {name!r}", where, hint=hint))
+    for finding in symbol_findings(model):
+        result.fail(finding)
+    for name in model.sources.sources.sources:
+        for finding in source_findings(model, name):
+            result.fail(finding)
+    for name, policy in model.sources.policies.items():
+        result_of = policy_finding(accounts, name, policy)
+        if result_of is not None:
+            result.fail(result_of)
+    return result, pinned
+
+
+def check_pins(model: Model, result: LevelResult) -> Pinned:
+    try:
+        lock = pins.read_lock(model.sources.folder / pins.FILE_NAME, f"spec/{model.name}/{pins.FILE_NAME}")
+    except SpecInvalid as error:
+        for finding in error.findings:
+            result.fail(finding)
+        lock = pins.Lock()
+    states, findings = pins.check_all(model_pins(model), lock, pins.FolderReader(model.sources.root))
+    for finding in findings:
+        pin = finding.statement if finding.statement.startswith("pin:") else f"pin:{finding.statement}"
+        result.fail(replace(finding, statement=pin) if finding.statement else finding)
+    for state in states:
+        if not state.code:
+            result.hold(state.pin.component, f"pin:{state.pin.id}", "the pinned text is unchanged")
+    return Pinned({(s.pin.component, s.pin.id): s for s in states}, lock)
+
+
+def cited(component: schema.Component) -> Iterator[str]:
+    yield from component.evidence
+    for claim in (component.purpose, *component.explanation, *component.numerics):
+        yield from claim.cites
+    yield from component.reason.cites
+
+
+def symbol_findings(model: Model) -> Iterator[Finding]:
+    from sitegen.render.math import tex_findings
+
+    for name, symbol in model.sources.symbols.items():
+        yield from tex_findings(symbol.tex, model.sources.symbols_document.locate(("symbols", name, "tex")))
+
+
+def source_findings(model: Model, name: str) -> Iterator[Finding]:
+    source = model.sources.sources.sources[name]
+    if source.repository is not None and (source.revision is None or source.path is None):
+        where = model.sources.sources_document.locate(("sources", name))
+        message = f"the source {name!r} floats: a repository needs a full revision and a path"
+        yield Finding("schema-invalid", message, where, hint="links to a branch show other lines tomorrow")
+
+
+def policy_finding(accounts: Accounts, name: str, policy: schema.Policy) -> Finding | None:
+    where = accounts.model.sources.policies_document.locate(("policies", name))
+    try:
+        value = accounts.policy(policy)
+    except SpecInvalid as error:
+        return error.findings[0]
+    if policy.published is not None and policy.published != value:
+        return Finding(
+            "count-mismatch",
+            f"the policy {name!r} does not come to the published figure",
+            where,
+            expected=f"{policy.published:,} published",
+            actual=f"{value:,} from the rows",
+        )
+    return None
+
+
+def row_findings(accounts: Accounts, id: str, number: int, row: schema.Row) -> Iterator[Finding]:
+    """The count expression against the row's own shape, in every instance."""
+    located = accounts.model.components[id]
+    for instance in accounts.instances[id]:
+        own = instance.rows[number]
+        if own.count <= 0:
+            yield Finding(
+                "count-mismatch",
+                "a row owns no parameters",
+                located.at("parameters", number, "count"),
+                actual=f"{row.count} = {own.count}",
+                component=id,
+                statement=f"row:{row.id}",
+            )
+            return
+        if own.count != own.elements:
+            yield Finding(
+                "count-mismatch",
+                f"the count of {row.id} is not the product of its axes",
+                located.at("parameters", number, "count"),
+                expected=f"{own.elements:,} from the axes [{', '.join(row.axes)}]"
+                + (f" × {len(own.tensors)} tensors" if len(own.tensors) > 1 else ""),
+                actual=f"{row.count} = {own.count:,}",
+                component=id,
+                statement=f"row:{row.id}",
+            )
+            return
+
+
+def table_findings(accounts: Accounts, result: LevelResult) -> Iterator[Finding]:
+    """Rows against the published tensor table: names, shapes, tiling, number types."""
+    if not accounts.model.sources.table:
+        return
+    table = accounting.table_tensors(accounts.model)
+    shapes = {name: t.shape for name, t in table.items() if not t.is_scale}
+    yield from accounting.ownership_findings(accounts, shapes, "the published table")
+    for id, instances in accounts.instances.items():
+        located = accounts.model.components[id]
+        for instance in instances:
+            for number, row in enumerate(instance.rows):
+                for name in row.tensors[:1]:
+                    tensor = table.get(name)
+                    if tensor is None:
+                        continue
+                    if row.box is None and math.prod(tensor.shape) != math.prod(row.shape):
+                        yield Finding(
+                            "count-mismatch",
+                            f"the row does not count the elements of {name}",
+                            located.at("parameters", number, "count"),
+                            expected=f"{math.prod(tensor.shape):,} in the published table {list(tensor.shape)}",
+                            actual=f"{row.row.count} = {row.count:,}",
+                            component=id,
+                            statement=f"row:{row.row.id}",
+                        )
+                    elif row.box is None and tuple(tensor.shape) != row.shape:
+                        yield Finding(
+                            "shape-mismatch",
+                            f"the row's axes are not those of {name}",
+                            located.at("parameters", number, "axes"),
+                            expected=f"{list(tensor.shape)} in the published table",
+                            actual=f"{list(row.shape)} from [{', '.join(row.row.axes)}]",
+                            component=id,
+                            statement=f"row:{row.row.id}",
+                        )
+                    if tensor.dtype != row.row.dtype:
+                        yield Finding(
+                            "dtype-mismatch",
+                            f"{name} is stored in another number type",
+                            located.at("parameters", number, "dtype"),
+                            expected=f"{tensor.dtype} in the published table",
+                            actual=row.row.dtype,
+                            component=id,
+                            statement=f"row:{row.row.id}",
+                        )
+
+
+def component_findings(accounts: Accounts, id: str, located: Located) -> Iterator[Finding]:
+    """Formulas, TeX, prose and carriers of one component."""
+    model = accounts.model
+    yield from formula_findings(model, located)
+    for number, numeric in enumerate(located.component.numerics):
+        yield from numeric_findings(model, located, number, numeric)
+    for path, text in texts(located.component):
+        yield from prose_findings(accounts, id, located, path, text)
+    for statement in component_statements(model, id):
+        if statement.kind not in SENTENCES:
+            continue
+        for owner, name in statement.carriers:
+            known = [s.id for s in component_statements(model, owner)] if owner in model.components else []
+            if name not in known or name == statement.id:
+                yield Finding(
+                    "unknown-reference",
+                    f"no statement {name!r} of {owner} carries this sentence",
+                    statement.where,
+                    hint=nearest(name, known),
+                    statement=statement.id,
+                )
+        for name in statement.cites:
+            if name not in model.sources.evidence:
+                hint = nearest(name, model.sources.evidence)
+                yield Finding(
+                    "unknown-reference",
+                    f"no evidence entry {name!r}",
+                    statement.where,
+                    hint=hint,
+                    statement=statement.id,
+                )
+
+
+def formula_findings(model: Model, located: Located) -> Iterator[Finding]:
+    from sitegen.render.math import tex_findings
+
+    component = located.component
+    tensors: dict[str, int | None] = dict.fromkeys(component.values.bind if component.values else (), None)
+    tensors.update(dict.fromkeys((p.name for p in (*component.inputs, *component.outputs)), None))
+    # A letter that only names an axis (j, k, B, T) has no value: a formula may use it as an index, not as a number.
+    valued = {n for n, s in model.sources.symbols.items() if s.value is not None or s.field is not None or s.by_layer}
+    letters = {n: SymbolTex.of(s.tex) for n, s in model.sources.symbols.items()}
+    for number, (step, parsed) in enumerate(zip(component.steps, model.steps[component.id], strict=True)):
+        statement = f"step:{step.id}"
+        for finding in formula.check(parsed, tensors=tensors, symbols=valued | {n for n in tensors}):
+            yield finding.within(component.id, statement)
+        unnamed = {*formula.names(parsed).outputs, *formula.names(parsed).inputs} - model.sources.symbols.keys()
+        for name in sorted(unnamed):
+            yield Finding(
+                "unknown-symbol",
+                f"{name!r} has no entry in symbols.yml, so its meaning and letter are unknown",
+                located.at("steps", number, "expr"),
+                hint=nearest(name, model.sources.symbols),
+                statement=statement,
+            )
+        where = located.at("steps", number, "tex" if step.tex else "expr")
+        if step.tex:
+            yield from (f.within(component.id, statement) for f in tex_findings(step.tex, where))
+            try:
+                found = formula.tex_findings(parsed, step.tex, letters, where=where)
+            except SpecInvalid as error:
+                found = error.findings
+            yield from (f.within(component.id, statement) for f in found)
+        else:
+            yield from (f.within(component.id, statement) for f in tex_findings(formula.to_tex(parsed, letters), where))
+        tensors.update(dict.fromkeys(formula.names(parsed).outputs, None))
+
+
+def numeric_findings(model: Model, located: Located, number: int, numeric: schema.Numeric) -> Iterator[Finding]:
+    values = model.symbols()
+    for name, text in numeric.constant.items():
+        where = located.at("numerics", number, "constant", name)
+        statement = f"numeric:{numeric.id}"
+        if name not in values:
+            yield Finding(
+                "unknown-symbol", f"no symbol {name!r}", where, hint=nearest(name, values), statement=statement
+            )
+            continue
+        try:
+            stated: float | None = float(text)
+        except ValueError:
+            stated = None
+        if stated != values[name]:
+            yield Finding(
+                "config-invalid",
+                f"the stated value of {name} is not the configuration's",
+                where,
+                expected=f"{values[name]!r} in {model.sources.model.config}",
+                actual=text,
+                statement=statement,
+            )
+
+
+def texts(component: schema.Component) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every prose text of a component with its path."""
+    yield ("purpose", "text"), component.purpose.text
+    yield ("reason", "text"), component.reason.text
+    for name in ("inputs", "outputs", "parameters", "steps", "numerics", "properties", "explanation"):
+        for number, item in enumerate(getattr(component, name)):
+            yield (name, number, "text"), item.text
+    for number, code in enumerate(component.code):
+        if code.text:
+            yield ("code", number, "text"), code.text
+
+
+def prose_findings(
+    accounts: Accounts, id: str, located: Located, path: tuple[str | int, ...], text: str
+) -> Iterator[Finding]:
+    where = located.at(*path)
+    component, model = located.component, accounts.model
+    for span in walk(parse_prose(text)):
+        if isinstance(span, Quote):
+            try:
+                quote(accounts, id, span.expr, where)
+            except SpecInvalid as error:
+                yield from error.findings
+        elif isinstance(span, Link) and span.kind != "https":
+            target = span.target.partition("#")[0]
+            known = {
+                "component": set(model.components),
+                "code": {c.id for c in component.code},
+                "source": set(model.sources.evidence),
+            }[span.kind]
+            if target not in known:
+                yield Finding("unknown-reference", f"no {span.kind} {target!r}", where, hint=nearest(target, known))
+
+
+def quotable(accounts: Accounts, id: str) -> dict[str, int]:
+    """Numbers that a component's prose can quote by name."""
+    model = accounts.model
+    first = accounts.instances[id][0]
+    place = first.occurrence.place
+    names = {n: v for n, v in model.symbols(place=place, layer=first.layer).items() if isinstance(v, int)}
+    names |= {n: v for n, v in model.config.items() if type(v) is int and n not in names}
+    names |= {
+        "own": first.own,
+        "per_instance": accounts.with_parts(id, place.id, first.layer),
+        "instances": accounts.num_instances(id),
+        "total": accounts.total(id),
+    }
+    return names
+
+
+def quote(accounts: Accounts, id: str, text: str, where: Location = NOWHERE) -> tuple[str, str]:
+    """A quoted expression's value as shown, and the calculation behind it; raises `SpecInvalid`.
+
+    `row:ID` is the count of a row; everything else is a count expression over symbols, integer config
+    fields, and own, per_instance, instances and total; a float symbol may be quoted alone.
+    """
+    first = accounts.instances[id][0]
+    if text.startswith("row:"):
+        for row in first.rows:
+            if row.row.id == text[4:]:
+                return f"{row.count:,}", f"{row.row.count} = {row.shown}"
+        known = [row.row.id for row in first.rows]
+        raise SpecInvalid([Finding("unknown-reference", f"no row {text[4:]!r}", where, hint=nearest(text[4:], known))])
+    floats = accounts.model.symbols(place=first.occurrence.place, layer=first.layer)
+    if isinstance(floats.get(text), float):
+        return f"{floats[text]:g}", text
+    names = quotable(accounts, id)
+    value = expr.evaluate(text, names, where)
+    return f"{value:,}", f"{text} = {expr.parse(text).shown(names)}"
