@@ -33,7 +33,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
-from pins_edits import EDITS, Case, EditClass, Edited, draw  # noqa: E402
+from pins_cases import Case, Edited  # noqa: E402
+from pins_edits import EDITS, EditClass, draw  # noqa: E402
 from pins_tools import Sitegen, Tool, Verdict, all_tools, code_path  # noqa: E402
 
 RESULT = ROOT / "benchmarks" / "results" / "pins.json"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pins_edits import Case, Lines
+from pins_cases import Case, Lines
 
 from sitegen import pins
 

@@ -117,14 +117,14 @@ def record(
 
 def edited(output: Any, edit: Edit) -> Any:
     """The output with one field scaled and shifted."""
-    if edit.field == "output":
+    if edit.field == "result":
         return output * edit.scale + edit.add
     return output._replace(**{edit.field: getattr(output, edit.field) * edit.scale + edit.add})
 
 
 def fields(output: Any) -> dict[str, Any]:
-    """Results by name: the fields of a NamedTuple, else `output`."""
-    return output._asdict() if hasattr(output, "_asdict") else {"output": output}
+    """Results by name: the fields of a NamedTuple, else `result`."""
+    return output._asdict() if hasattr(output, "_asdict") else {"result": output}
 
 
 def operation(name: str) -> Callable[..., dict[str, Any]]:

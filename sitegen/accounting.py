@@ -11,7 +11,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -302,7 +302,23 @@ def shares(accounts: Accounts) -> dict[str, list[Share]]:
 
 
 def ownership_findings(accounts: Accounts, shapes: dict[str, tuple[int, ...]], origin: str) -> Iterator[Finding]:
-    """Gaps, overlaps and strangers between the rows and a set of tensors (`origin` says whose)."""
+    """Gaps, overlaps and strangers between the rows and a set of tensors (`origin` says whose).
+
+    Layers repeat: the same fault of the same row is reported once, with the number of tensors it concerns.
+    """
+    first: dict[tuple[str, str, str], Finding] = {}
+    times: dict[tuple[str, str, str], int] = {}
+    for finding in _ownership_findings(accounts, shapes, origin):
+        key = (finding.component, finding.statement, re.sub(r"\d+", "#", finding.message))
+        first.setdefault(key, finding)
+        times[key] = times.get(key, 0) + 1
+    for key, finding in first.items():
+        if times[key] > 1:
+            finding = replace(finding, message=f"{finding.message} (and in {times[key] - 1:,} more tensors)")
+        yield finding
+
+
+def _ownership_findings(accounts: Accounts, shapes: dict[str, tuple[int, ...]], origin: str) -> Iterator[Finding]:
     owners = shares(accounts)
     for name, parts in owners.items():
         if name not in shapes:
@@ -312,7 +328,7 @@ def ownership_findings(accounts: Accounts, shapes: dict[str, tuple[int, ...]], o
                     f"the row owns {name}, which {origin} does not have",
                     part.where,
                     component=part.component,
-                    statement=f"count:{part.row}",
+                    statement=f"row:{part.row}",
                 )
             continue
         yield from _tiling(name, shapes[name], parts, origin)
@@ -345,7 +361,7 @@ def _tiling(name: str, shape: tuple[int, ...], parts: list[Share], origin: str) 
                 f"the slice of {name} leaves the tensor",
                 part.where,
                 component=part.component,
-                statement=f"count:{part.row}",
+                statement=f"row:{part.row}",
                 expected=f"within {list(shape)} ({origin})",
                 actual=str([f"{a}:{b}" for a, b in box]),
             )
@@ -359,7 +375,7 @@ def _tiling(name: str, shape: tuple[int, ...], parts: list[Share], origin: str) 
                     f"elements of {name} are owned twice",
                     first.where,
                     component=first.component,
-                    statement=f"count:{first.row}",
+                    statement=f"row:{first.row}",
                     expected="one owner per element",
                     actual=f"{second} and {first}",
                     hint="let the slices tile the tensor",
@@ -373,7 +389,12 @@ def _tiling(name: str, shape: tuple[int, ...], parts: list[Share], origin: str) 
             f"{size - covered:,} of {size:,} elements of {name} have no owner",
             part.where,
             component=part.component,
-            statement=f"count:{part.row}",
+            statement=f"row:{part.row}",
             expected=f"slices that tile {list(shape)} ({origin})",
             actual="; ".join(str(p) for p in parts),
         )
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Number of elements of a shape."""
+    return math.prod(shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 _ID = r"^[a-z0-9][a-z0-9_.-]*(/[a-z0-9][a-z0-9_.-]*)*$"
 Id = Annotated[str, StringConstraints(pattern=_ID, max_length=120)]
@@ -16,6 +16,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*'*$", ma
 Text = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\n]*\n?$")]
 Count = Annotated[int | str, Field(description="an exact integer expression over symbols")]
+AxisText = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)]
 Lines = Annotated[list[int], Field(description="first and last line, from 1, both cited")]
 
 
@@ -218,7 +219,7 @@ class Port(Strict):
     """An input or output: named axes (`letter` or `letter: size`), and the number type at run time."""
 
     name: Name
-    axes: list[str]
+    axes: list[AxisText]
     dtype: str
     text: Line
     component: Id | None = Field(default=None, description="where it comes from or goes to")
@@ -230,7 +231,7 @@ class Row(Strict):
     id: Id
     tensor: str
     slice: Annotated[str, StringConstraints(pattern=r"^\[[^\]]*\]$")] | None = None
-    axes: list[str]
+    axes: list[AxisText]
     count: Count
     dtype: str
     text: Line
@@ -241,7 +242,7 @@ class View(Strict):
     """A tensor that the page shows although its elements belong to other components."""
 
     tensor: str
-    axes: list[str]
+    axes: list[AxisText]
     text: Line
 
 

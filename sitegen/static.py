@@ -90,8 +90,8 @@ def check_pins(model: Model, result: LevelResult) -> Pinned:
         lock = pins.Lock()
     states, findings = pins.check_all(model_pins(model), lock, pins.FolderReader(model.sources.root))
     for finding in findings:
-        pin = finding.statement if finding.statement.startswith("pin:") else f"pin:{finding.statement}"
-        result.fail(replace(finding, statement=pin) if finding.statement else finding)
+        # The pins name their statement as a person would, `pin ID`; reports and pages speak of `pin:ID`.
+        result.fail(replace(finding, statement=finding.statement.replace("pin ", "pin:", 1)))
     for state in states:
         if not state.code:
             result.hold(state.pin.component, f"pin:{state.pin.id}", "the pinned text is unchanged")

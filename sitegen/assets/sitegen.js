@@ -126,7 +126,7 @@
     });
     // Material names its navigation by labels that are hidden on wide screens.
     document.querySelectorAll("nav.md-nav[aria-labelledby]").forEach((nav) => {
-      const label = document.getElementById(nav.getAttribute("aria-labelledby"));
+      const label = nav.querySelector(":scope > .md-nav__title");
       const text = label && label.textContent.trim();
       if (text) {
         nav.removeAttribute("aria-labelledby");

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 #: Relative to the largest magnitude of the reference; a few roundings of the type, many for sums.
-RELATIVE = {"float64": 1e-9, "float32": 2e-5, "bfloat16": 2.0**-7}
+RELATIVE = {"float64": 1e-11, "float32": 2e-5, "bfloat16": 2.0**-7}
 UNIT = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7}
 
 

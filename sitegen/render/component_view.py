@@ -116,22 +116,29 @@ class ComponentViews(PageContext):
         return accounts.count_views(self.account, self.by_id, part, self.link)
 
     def scope(self) -> Markup:
-        """What the policy counts that this component belongs to."""
-        names = self.book.policies_of.get(self.id, ())
+        """What the policy counts that this component belongs to, here or anywhere."""
+        names = [name for name in self.book.policies_of.get(self.id, ()) if self._counts_here(name)]
         if not names:
             return Markup("No policy counts this component.")
-        goal = paths.model_page(self.model.name)
-        parts = []
-        for name in names[:1]:
-            policy = self.model.sources.policies[name]
-            href = self.addresses.href(self.path, goal, f"policy-{slug(name)}")
-            total = self.book.policies.get(name)
-            shown = f" ({total:,} in all)" if total is not None else ""
-            parts.append(
-                Markup('Counted under <a href="{}">{}</a>{}: ').format(href, policy.title.strip(), shown)
-                + self.prose.html(policy.scope)
-            )
-        return Markup(" ").join(parts)
+        policy = self.model.sources.policies[names[0]]
+        shown = Markup("Counted under {}: ").format(self._policy(names[0])) + self.prose.html(policy.scope)
+        if names[1:]:
+            others = Markup(", ").join(self._policy(name) for name in names[1:])
+            shown += Markup(" Also counted under {}.").format(others)
+        return shown
+
+    def _counts_here(self, name: str) -> bool:
+        if self.place is None:
+            return True
+        chain = {place.id for place in self.place.chain}
+        terms = self.model.sources.policies[name].terms
+        return any(term.places is None or chain & set(term.places) for term in terms)
+
+    def _policy(self, name: str) -> Markup:
+        policy, total = self.model.sources.policies[name], self.book.policies.get(name)
+        href = self.addresses.href(self.path, paths.model_page(self.model.name), f"policy-{slug(name)}")
+        figure = f" ({total:,} in all)" if total is not None else ""
+        return Markup('<a href="{}">{}</a>{}').format(href, policy.title.strip(), figure)
 
     def views(self) -> tuple[ViewRow, ...]:
         return tuple(

@@ -141,6 +141,8 @@ class PageContext:
             other = self.link(component, status.anchor(statement))
             return Link(f"{other.text}: {_label(statement)}", other.href, name)
         kind, _, own = statement.partition(":")
+        if kind == "place" and own in self.model.places:
+            return Link(places.chain_title(self.model.places[own]), f"#{status.anchor(statement)}", statement)
         anchor = self.pins.get(own, status.anchor(statement)) if kind == "pin" else status.anchor(statement)
         return Link(_label(statement), f"#{anchor}", statement)
 

@@ -38,7 +38,7 @@ def proof(book: Book, start: str, addresses: Addresses) -> Proof:
     summary = status.status(verdicts, book.runs)
     return Proof(
         Link(model.sources.model.title.strip(), addresses.href(start, paths.model_page(model.name))),
-        _prose(book).html(model.sources.model.purpose),
+        _prose().html(model.sources.model.purpose),
         len(model.components),
         len(verdicts),
         summary.executed,
@@ -49,8 +49,9 @@ def proof(book: Book, start: str, addresses: Addresses) -> Proof:
     )
 
 
-def _prose(book: Book) -> PageProse:
-    return PageProse(lambda expr: book.quote("", expr), {})
+def _prose() -> PageProse:
+    # Texts of a model or place stand outside any component, so there is nothing that they could quote.
+    return PageProse(lambda expr: ("{" + expr + "}", ""), {})
 
 
 def _row(
@@ -108,19 +109,25 @@ def model_view(workshop: Workshop) -> ModelView:
     """The entry page of a model."""
     book, model = workshop.book, workshop.model
     start = paths.model_page(model.name)
-    prose = _prose(book)
+    prose = _prose()
     return ModelView(
         model.sources.model.title.strip(),
         prose.html(model.sources.model.purpose),
         proof(book, start, workshop.settings.addresses),
-        component_tree(workshop, start),
-        place_branches(workshop, start),
+        tuple(branch for branch in place_branches(workshop, start) if branch.depth < 2),
         tuple(
             PolicyRow(policy.title.strip(), name, book.policies[name], prose.html(policy.scope))
             for name, policy in model.sources.policies.items()
             if name in book.policies
         ),
-        model.sources.model.config,
+        Link(
+            f"All {len(model.components):,} components",
+            workshop.settings.addresses.href(start, paths.components_page(model.name)),
+        ),
+        Link(
+            f"All {len(model.places):,} places",
+            workshop.settings.addresses.href(start, paths.places_page(model.name)),
+        ),
     )
 
 
@@ -161,7 +168,7 @@ def place_view(workshop: Workshop, place: Place, occurrences: Sequence[Occurrenc
         tuple(crumbs),
         place.multiplicity,
         layers_text(place.layers),
-        _prose(workshop.book).html(place.row.text) if place.row.text else Markup(""),
+        _prose().html(place.row.text) if place.row.text else Markup(""),
         place.row.path,
         rows,
         place_branches(workshop, start, place),

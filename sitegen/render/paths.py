@@ -9,6 +9,16 @@ def model_page(model: str) -> str:
     return f"{model}/index.md"
 
 
+def components_page(model: str) -> str:
+    """The table of all components."""
+    return f"{model}/components/index.md"
+
+
+def places_page(model: str) -> str:
+    """The tree of all places."""
+    return f"{model}/layers/index.md"
+
+
 def component_page(model: str, component: str) -> str:
     """The canonical page of a component: all places, totals over the model."""
     return f"{model}/components/{component}/index.md"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from sitegen.diagnostics import NOWHERE, Location
+from sitegen.diagnostics import NOWHERE, Location, SpecInvalid
 from sitegen.render import math, text
 from sitegen.render.math import Letter, SymbolMarks
 from sitegen.render.text import Anchor
@@ -25,7 +25,10 @@ class PageProse:
     where: Location = NOWHERE
 
     def quote(self, expr: str) -> tuple[str, str]:
-        return self.quoted(expr)
+        try:
+            return self.quoted(expr)
+        except SpecInvalid:
+            return "{" + expr + "}", "this does not resolve; `sitegen check` reports it with its place"
 
     def formula(self, tex: str) -> str:
         marked = math.mark_letters(tex, self.letters, self.marks)

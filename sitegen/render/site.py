@@ -104,6 +104,7 @@ def model_pages(workshop: Workshop) -> Iterator[Page]:
     """The model's entry, its components, and every component in every place."""
     model = workshop.model
     yield model_page(workshop)
+    yield from index_pages(workshop)
     for id in workshop.order:
         yield component_page(workshop, id, None)
     for place, occurrences in places.occurrences_by_place(model).items():
@@ -129,23 +130,39 @@ def component_page(workshop: Workshop, id: str, occurrence: Occurrence | None) -
 
 
 def model_page(workshop: Workshop) -> Page:
-    """The entry page of a model."""
+    """The entry page of a model: what is proved, the outermost components and places, what is counted."""
     model = workshop.model
+    path = paths.model_page(model.name)
     view = model_view.model_view(workshop)
+    outer = [row for row in model_view.component_tree(workshop, path) if not row.depth]
     blocks = [
         Block(fill("model.html.j2", v=view)),
-        Block(fill("tree.html.j2", rows=view.tree), "Components", "components"),
-        Block(fill("branches.html.j2", branches=view.places), "Places", "places"),
+        Block(fill("tree.html.j2", rows=outer, more=view.all_components), "Components", "components"),
+        Block(fill("branches.html.j2", branches=view.places, more=view.all_places), "Places", "places"),
     ]
     if view.policies:
         blocks.append(Block(fill("policies.html.j2", v=view), "What is counted", "policies"))
-    return Page(
-        paths.model_page(model.name),
-        view.title,
-        tuple(blocks),
-        description=f"{view.title}: its components, where they occur, and what is counted.",
-        source=model.sources.model_document.file,
+    description = f"{view.title}: its components, where they occur, and what is counted."
+    return Page(path, view.title, tuple(blocks), description, model.sources.model_document.file)
+
+
+def index_pages(workshop: Workshop) -> Iterator[Page]:
+    """All components with their totals, and all places with what stands in them."""
+    model = workshop.model
+    title = model.sources.model.title.strip()
+    file = model.sources.model_document.file
+    path = paths.components_page(model.name)
+    rows = model_view.component_tree(workshop, path)
+    head = fill(
+        "index.html.j2", title="Components", text=f"{len(rows):,} components of {title}, parts below their whole."
     )
+    blocks = (Block(head), Block(fill("tree.html.j2", rows=rows, more=None)))
+    yield Page(path, "Components", blocks, f"All components of {title} with their totals.", file)
+    path = paths.places_page(model.name)
+    branches = model_view.place_branches(workshop, path)
+    head = fill("index.html.j2", title="Places", text=f"Where components occur in {title}: its layers by kind.")
+    blocks = (Block(head), Block(fill("branches.html.j2", branches=branches, more=None)))
+    yield Page(path, "Places", blocks, f"The places of {title}.", file)
 
 
 def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurrence]) -> Page:
@@ -155,9 +172,9 @@ def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurren
     view = model_view.place_view(workshop, place, occurrences)
     blocks = [Block(fill("place.html.j2", v=view))]
     if view.tree:
-        blocks.append(Block(fill("tree.html.j2", rows=view.tree), "Components here", "components"))
+        blocks.append(Block(fill("tree.html.j2", rows=view.tree, more=None), "Components here", "components"))
     if view.inner:
-        blocks.append(Block(fill("branches.html.j2", branches=view.inner), "Places inside", "places"))
+        blocks.append(Block(fill("branches.html.j2", branches=view.inner, more=None), "Places inside", "places"))
     blocks.append(Block(fill("walk.html.j2", v=view)))
     return Page(
         paths.place_page(model.name, place_id),
@@ -196,8 +213,13 @@ def model_nav(workshop: Workshop) -> NavItem:
         model.sources.model.title.strip(),
         items=(
             NavItem("Overview", paths.model_page(model.name)),
-            NavItem("Components", items=tuple(component(id) for id in roots)),
-            NavItem("Places", items=tuple(place(id) for id in outer)),
+            NavItem(
+                "Components",
+                items=(NavItem("All components", paths.components_page(model.name)), *(component(id) for id in roots)),
+            ),
+            NavItem(
+                "Places", items=(NavItem("All places", paths.places_page(model.name)), *(place(id) for id in outer))
+            ),
         ),
     )
 

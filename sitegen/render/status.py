@@ -13,8 +13,8 @@ from sitegen.render.book import Verdict
 from sitegen.render.page import slug
 from sitegen.render.view import Mark, Run, State, Status
 
-#: Worst first: a page is as good as its worst statement, not run and cited apart.
-ORDER: tuple[State, ...] = ("failed", "stale", "executed", "verified", "cited", "not-run")
+#: Worst first, but what was checked stands before what was not.
+ORDER: tuple[State, ...] = ("failed", "stale", "executed", "verified", "not-run", "cited")
 
 
 def anchor(statement: str) -> str:
@@ -41,9 +41,11 @@ def mark(verdict: Verdict | None) -> Mark:
 
 
 def worst(states: Iterable[State]) -> State:
-    """One state for several statements: the worst, where cited and not run yield to what was checked."""
-    present = set(states)
-    return next((state for state in ORDER if state in present), "not-run")
+    """One state for several statements: failed and stale outweigh all; green needs more checked than not run."""
+    found = Counter(states)
+    if found["not-run"] > found["executed"] + found["verified"] and not (found["failed"] or found["stale"]):
+        return "not-run"
+    return next((state for state in ORDER if found[state]), "not-run")
 
 
 def counts(verdicts: Sequence[Verdict]) -> tuple[tuple[State, int], ...]:
@@ -79,8 +81,8 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     if found["stale"]:
         return f"{found['stale']:,} of {len(verdicts):,} statements stale: facts are older than what they speak of"
     if found["executed"] or found["verified"]:
-        return passed
-    return "Cited only" if found["cited"] else "Not run"
+        return passed + (f"; {found['not-run']:,} not run" if found["not-run"] else "")
+    return "Not run" if found["not-run"] or not found["cited"] else "Cited only"
 
 
 def _and(words: Sequence[str]) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ class Symbols:
     meaning: Mapping[str, str]
     values: Mapping[str, int | float]
     code: Mapping[str, str]
+    bound: Mapping[str, str]  # symbol -> argument or result of the operation that the formulas speak of
 
     @property
     def letters(self) -> list[Letter]:
@@ -43,8 +45,11 @@ class Symbols:
 
     @property
     def identifiers(self) -> dict[str, str]:
-        """Identifier in the code -> symbol, for marking excerpts."""
-        return {identifier: name for name, identifier in self.code.items()}
+        """Identifier in the code -> symbol, for marking excerpts; one that could mean two symbols is left out."""
+        claimed = Counter(self.code.values())
+        found = {name: name for name in self.names}
+        found |= {identifier: name for name, identifier in self.code.items() if claimed[identifier] == 1}
+        return found | {identifier: name for name, identifier in self.bound.items()}
 
     def table(self) -> tuple[SymbolView, ...]:
         """Rows of the symbol table."""
@@ -107,23 +112,22 @@ def symbols_of(model: Model, component: schema.Component, values: Mapping[str, i
         if name in ports:
             meaning[name] = ports[name].text.strip()
     code = {name: table[name].upstream or "" for name in names if name in table and table[name].upstream}
-    if component.values is not None:
-        for name, field in component.values.bind.items():
-            code[name] = field.rsplit(".", 1)[-1]
+    bound = {
+        name: field.rsplit(".", 1)[-1] for name, field in (component.values.bind if component.values else {}).items()
+    }
+    bound = {name: field for name, field in bound.items() if name in names and field != "output"}
+    code |= bound
     return Symbols(
         names,
         {name: table[name].tex.strip() if name in table else plain_tex(name) for name in names},
         meaning,
         {name: value for name, value in values.items() if name in names},
         {name: code[name] for name in names if code.get(name)},
+        bound,
     )
 
 
 def plain_tex(name: str) -> str:
-    """TeX of a name that has none of its own: a letter as it is, a word upright."""
-    letters = name.rstrip("'")
-    head, _, tail = letters.partition("_")
-    shown = head if len(head) == 1 else rf"\mathrm{{{head}}}"
-    if tail:
-        shown += rf"_{{\mathrm{{{tail.replace('_', '')}}}}}"
-    return shown + name[len(letters) :]
+    """TeX of a name that has none of its own, as generated formulas write it."""
+    default = formula.SymbolTex.default(name)
+    return default.letter + (f"_{{{default.sub}}}" if default.sub else "") + default.sup

@@ -373,11 +373,10 @@ class ModelView:
     title: str
     purpose: Markup
     proof: Proof
-    tree: tuple[TreeRow, ...]
     places: tuple[PlaceBranch, ...]
     policies: tuple[PolicyRow, ...]
-    config: str
-    links: tuple[Link, ...] = ()
+    all_components: Link
+    all_places: Link
 
 
 @dataclass(frozen=True)

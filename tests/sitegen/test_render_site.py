@@ -85,7 +85,7 @@ steps:
   tex: 'C_{jk} = \hat{x}_j\,\hat{x}_k + \varepsilon'
   text: the product of two entries
   main: true
-- {id: halve, expr: 'C[j,k] = C[j,k]/2', tex: 'C_{jk} \leftarrow \frac{C_{jk}}{2}', text: half of it}
+- {id: halve, expr: 'C[j,k] = C[j,k]/2', text: half of it}
 numerics:
 - {id: guard, text: "The guard is `1e-6`.", by: ["step:mix"]}
 properties:
@@ -347,6 +347,8 @@ def test_every_link_and_anchor_leads_somewhere(site: Site) -> None:
 def test_paths_come_from_ids_and_places_stay_out_of_the_index(site: Site) -> None:
     assert {p.path: p.searchable for p in site.pages} == {
         "toy/index.md": True,
+        "toy/components/index.md": True,
+        "toy/layers/index.md": True,
         CANONICAL: True,
         "toy/components/mix/weights/index.md": True,
         "toy/components/norm/index.md": True,

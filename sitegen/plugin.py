@@ -1,0 +1,96 @@
+# The MkDocs plugin: options in, generated pages out.  Everything that matters happens in pipeline.py.
+"""A thin adapter of the render stage for MkDocs and ProperDocs."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config import config_options as c
+from mkdocs.config.base import Config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import BasePlugin, get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page as MkDocsPage
+
+from sitegen import pipeline
+from sitegen.diagnostics import Finding, SpecInvalid
+from sitegen.loader import find_root
+from sitegen.render.settings import Settings
+from sitegen.render.tree import nav_config
+
+log = get_plugin_logger("sitegen")
+
+
+class SitegenConfig(Config):
+    """Options under `plugins: - sitegen:` in mkdocs.yml."""
+
+    models = c.ListOfItems(c.Type(str), default=[])
+
+
+class SitegenPlugin(BasePlugin[SitegenConfig]):
+    """Adds the pages of the project's models to the site."""
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        self.root = find_root(Path(config.config_file_path).parent)
+        config.watch.append(str(self.root / "spec"))
+        return config
+
+    def on_files(self, files: Files, config: MkDocsConfig) -> Files:
+        settings = Settings(
+            site_name=config.site_name,
+            directory_urls=config.use_directory_urls,
+            site_url=config.site_url or "",
+            edit_url=_edit_url(config),
+            cache=self.root / ".sitegen" / "cache",
+        )
+        try:
+            built = pipeline.build(self.root, settings, self.config.models)
+        except SpecInvalid as error:  # a formula that cannot be rendered
+            self.report(error.findings)
+            self.insert = lambda path, text: text
+            files.append(File.generated(config, "findings.md", content=findings_page(error.findings)))
+            return files
+        self.report(built.findings)
+        self.insert = built.site.insert
+        self.pages = {page.path: page for page in built.pages}
+        for page in built.pages:
+            file = File.generated(config, page.path, content=page.markdown())
+            if page.source:
+                file.edit_uri = page.source
+            files.append(file)
+        for path, data in built.site.files.items():
+            files.append(File.generated(config, path, content=data))
+        if built.broken:
+            files.append(File.generated(config, "findings.md", content=findings_page(built.findings)))
+        config.nav = [
+            *(config.nav or []),
+            *nav_config(built.site.nav),
+            *([{"Findings": "findings.md"}] if built.broken else []),
+        ]
+        config.extra_css = [*(s for s in config.extra_css if s not in built.site.styles), *built.site.styles]
+        scripts = [s for s in config.extra_javascript if str(s) not in built.site.scripts]
+        config.extra_javascript = [*scripts, *built.site.scripts]
+        return files
+
+    def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
+        del config, files
+        return markdown if page.file.generated_by else self.insert(page.file.src_uri, markdown)
+
+    def report(self, findings: Any) -> None:
+        """Findings become log lines; errors and warnings fail a strict build."""
+        for finding in findings:
+            (log.info if finding.severity == "notice" else log.warning)(finding.text())
+
+
+def _edit_url(config: MkDocsConfig) -> str:
+    repository = (config.repo_url or "").rstrip("/")
+    return f"{repository}/edit/main/" if repository else ""
+
+
+def findings_page(findings: Any) -> str:
+    """A page that shows what is wrong with a spec while the site is served."""
+    shown: list[Finding] = list(findings)
+    rows = "\n".join(f"<pre>{escape(finding.text())}</pre>" for finding in shown)
+    return f"# Findings\n\nA spec cannot be read; its pages are missing until it is mended.\n\n<div>\n{rows}\n</div>\n"
