@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -353,6 +354,10 @@ def quotable(accounts: Accounts, id: str) -> dict[str, int]:
         "instances": accounts.num_instances(id),
         "total": accounts.total(id),
     }
+    for occurrence in model.occurrences[id]:
+        for place in occurrence.place.chain:
+            key = "in_" + re.sub(r"[^A-Za-z0-9]", "_", place.id)
+            names[key] = names.get(key, 0) + occurrence.instances
     return names
 
 
@@ -360,7 +365,8 @@ def quote(accounts: Accounts, id: str, text: str, where: Location = NOWHERE) -> 
     """A quoted expression's value as shown, and the calculation behind it; raises `SpecInvalid`.
 
     `row:ID` is the count of a row; everything else is a count expression over symbols, integer config
-    fields, and own, per_instance, instances and total; a float symbol may be quoted alone.
+    fields, own, per_instance, instances, total, and `in_PLACE`, the instances in a place (its id with `_`
+    for other characters); a float symbol may be quoted alone.
     """
     first = accounts.instances[id][0]
     if text.startswith("row:"):

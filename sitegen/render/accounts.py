@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sitegen import schema
-from sitegen.render.book import Account, Verdict
+from sitegen.render.book import Account, Book, RowCount, Verdict
 from sitegen.render.page import slug
 from sitegen.render.places import factor_title
 from sitegen.render.status import mark
@@ -151,12 +152,43 @@ def _sides(values: tuple[int, int | None, int | None], verdict: Verdict | None) 
     )
 
 
-def owners(model: Model, tensor: str) -> list[tuple[str, str]]:
-    """(slice, component) of every row that owns elements of a tensor, in the order of the slices."""
+@dataclass(frozen=True)
+class Owner:
+    """A row that owns elements of a tensor."""
+
+    component: str
+    row: str
+    slice: str
+
+
+def owners(model: Model, tensor: str) -> list[Owner]:
+    """Every row that owns elements of a tensor, in the order of the slices."""
     found = [
-        (row.slice or "all", id)
+        Owner(id, row.id, row.slice or "all")
         for id, located in model.components.items()
         for row in located.component.parameters
         if row.tensor == tensor
     ]
-    return sorted(found, key=lambda pair: ([int(n) for n in re.findall(r"\d+", pair[0])], pair))
+    return sorted(
+        found, key=lambda owner: ([int(n) for n in re.findall(r"\d+", owner.slice)], owner.slice, owner.component)
+    )
+
+
+def view_counts(book: Book, tensor: str, place: str | None, link: Callable[[str], Link]) -> Iterator[CountView]:
+    """The counts of a tensor that is shown on a page, by the rows of other components that own it."""
+    counted: list[RowCount] = []
+    weakest: Verdict | None = None
+    for owner in owners(book.model, tensor):
+        account = book.account(owner.component, place)
+        row = next((row for row in account.rows if row.row == owner.row), None) if account else None
+        if row is None:
+            continue
+        verdict = next((v for v in book.of(owner.component, place) if v.id == f"row:{owner.row}"), None)
+        if weakest is None or (verdict is not None and verdict.state != "executed"):
+            weakest = verdict
+        counted.append(row)
+        to = link(owner.component)
+        yield CountView(f"{owner.slice} {to.text}", to.href, _sides((row.count, row.module, row.table), verdict))
+    if counted:
+        totals = (sum(r.count for r in counted), _all(r.module for r in counted), _all(r.table for r in counted))
+        yield CountView(f"{tensor}, all together", "#parameters", _sides(totals, weakest))

@@ -24,13 +24,10 @@ def _blocks(view: ComponentView) -> Iterator[Block]:
     yield section("why", "Why")
     if view.formulas:
         yield section("formula", "Formula")
-    if view.symbols:
-        yield section("symbols", "Symbols")
-    if view.inputs or view.outputs:
-        yield section("ports", "Inputs and outputs")
+    yield section("symbols", "Symbols")
+    yield section("ports", "Inputs and outputs")
     yield section("parameters", "Parameters")
-    if view.checks or view.numerics or view.counts:
-        yield section("checks", "Checks")
+    yield section("checks", "Checks")
     if view.explanation:
         yield section("explanation", "Explanation")
     if view.excerpts:

@@ -106,9 +106,12 @@ class ComponentViews(PageContext):
         )
 
     def counts(self) -> tuple[CountView, ...]:
+        place = self.place.id if self.place else None
+        if self.component.views:
+            views = (accounts.view_counts(self.book, v.tensor, place, self.link) for v in self.component.views)
+            return tuple(count for counts in views for count in counts)
         if self.account is None:
             return ()
-        place = self.place.id if self.place else None
 
         def part(id: str) -> Verdict | None:
             return next((verdict for verdict in self.book.of(id, place) if verdict.id == "account"), None)
@@ -146,7 +149,7 @@ class ComponentViews(PageContext):
                 view.tensor,
                 tuple(self.symbols.axis(axis, self.values) for axis in view.axes),
                 self.prose.html(view.text),
-                tuple((part, self.link(owner)) for part, owner in accounts.owners(self.model, view.tensor)),
+                tuple((o.slice, self.link(o.component)) for o in accounts.owners(self.model, view.tensor)),
             )
             for view in self.component.views
         )
@@ -187,6 +190,7 @@ class ComponentViews(PageContext):
                 o.place.id == here,
                 self.mark(f"place:{o.place.id}"),
                 status.anchor(f"place:{o.place.id}"),
+                o.place.chain[0].title,
             )
             for o in self.model.occurrences[self.id]
         )

@@ -186,7 +186,9 @@ def block_formula(marked: str, plain: str, marks: SymbolMarks, *, where: Locatio
     annotation's text is exactly `plain`.
     """
     mathml = _mathml(marked, marks, where, display=True)
-    opening, body = re.match(r"(<math[^>]*>)(.*)</math>\Z", mathml, re.S).groups()  # type: ignore[union-attr]
+    opening, body = re.match(r"(<math[^>]*)>(.*)</math>\Z", mathml, re.S).groups()  # type: ignore[union-attr]
+    # Neither the letters run together nor the TeX are words to search for.
+    opening += " data-search-exclude>"
     tex = escape(plain, quote=False)
     return (
         f'<div class="ms-formula"><div class="ms-formula__math">{opening}<semantics><mrow>{body}</mrow>'

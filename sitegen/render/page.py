@@ -109,8 +109,8 @@ def check_path(path: str) -> None:
 
 
 def slug(name: str) -> str:
-    """An HTML id made from an id of the spec; distinct names give distinct ids where they differ in words."""
-    return _SLUG.sub("-", name.replace("'", "-prime")).strip("-").lower() or "x"
+    """An HTML id made from an id of the spec; `B` and `b` stay apart."""
+    return _SLUG.sub("-", name.replace("'", "-prime")).strip("-") or "x"
 
 
 @dataclass(frozen=True)

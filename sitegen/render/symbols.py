@@ -96,9 +96,11 @@ def used_names(component: schema.Component, steps: Iterable[formula.Step]) -> tu
         names = formula.names(step)
         for name in (*names.outputs, *names.inputs, *sorted(names.scalars), *sorted(names.indices)):
             found[name] = None
-    for port in (*component.outputs, *component.inputs):
-        for text in port.axes:
-            found[Axis.parse(text).letter] = None
+    for shaped in (*component.outputs, *component.inputs, *component.parameters, *component.views):
+        for text in shaped.axes:
+            letter = Axis.parse(text).letter
+            if letter.replace("_", "a").rstrip("'").isalnum() and not letter.isdigit():
+                found[letter] = None
     return tuple(found)
 
 

@@ -190,6 +190,7 @@ class PlaceRow:
     here: bool = False
     mark: Mark | None = None
     anchor: str = ""
+    group: str = ""  # the outermost place, for subtotals
 
 
 @dataclass(frozen=True)

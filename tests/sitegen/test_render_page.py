@@ -82,7 +82,9 @@ def test_heavy_blocks_are_held_back_and_searchable_ones_are_not() -> None:
     assert "code" in page.markdown() and "HOLD" not in page.markdown()
 
 
-@pytest.mark.parametrize(("name", "id"), [("X'", "x-prime"), ("a/b_c.d", "a-b-c-d"), ("''", "prime-prime"), ("", "x")])
+@pytest.mark.parametrize(
+    ("name", "id"), [("X'", "X-prime"), ("x'", "x-prime"), ("a/b_c.d", "a-b-c-d"), ("''", "prime-prime"), ("", "x")]
+)
 def test_ids_for_anchors(name: str, id: str) -> None:
     assert slug(name) == id
 

@@ -321,7 +321,7 @@ def test_one_name_ties_formula_table_axes_and_code(site: Site) -> None:
     html = page(site, CANONICAL)
     places = {
         "formula": '<mrow class="ms-sym" data-sym="C">',
-        "table": '<tr id="sym-c" data-sym-row="C">',
+        "table": '<tr id="sym-C" data-sym-row="C">',
         "axes": 'class="ms-sym" data-sym="n" href="#sym-n">4</a>',
     }
     assert all(text in html for text in places.values()), [n for n, text in places.items() if text not in html]
