@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from sitegen import schema
+from sitegen import facts, schema
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import Located
 from sitegen.probe import formulas, properties, regimes
@@ -65,10 +67,11 @@ def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
 
 def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
     """Run both small configurations and check the components `ids`."""
-    import torch
-
     result = LevelResult("cpu", device="cpu")
-    torch.set_num_threads(max(1, torch.get_num_threads()))
+    # Compiled kernels are kept in the project, never in the user's home, apart for each state of the code.
+    cache = model.sources.root / ".sitegen" / "tilelang" / facts.code_digest(model.sources)
+    os.environ.setdefault("TILELANG_CACHE_DIR", str(cache))
+    kernels: dict[str, KernelRun] = {}
     sessions = []
     for number, configuration in enumerate(model.sources.model.configurations):
         progress(f"cpu: running {configuration.id}")
@@ -79,7 +82,7 @@ def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[s
         return result
     for id in ids:
         progress(f"cpu: {id}")
-        check_component(model, id, sessions, harness, result)
+        check_component(model, id, sessions, harness, result, kernels)
     return result
 
 
@@ -122,7 +125,15 @@ def small_module(occurrence: Occurrence, configuration: schema.Configuration) ->
     return None if index is None else (place.row.path.replace("{i}", str(index)), index)
 
 
-def check_component(model: Model, id: str, sessions: list[Session], harness: ModuleType, result: LevelResult) -> None:
+def check_component(
+    model: Model,
+    id: str,
+    sessions: list[Session],
+    harness: ModuleType,
+    result: LevelResult,
+    kernels: dict[str, KernelRun],
+) -> None:
+    """All checks of one component that a run can decide."""
     located, seen = model.components[id], Seen()
     component = located.component
     if component.values is None:
@@ -151,7 +162,7 @@ def check_component(model: Model, id: str, sessions: list[Session], harness: Mod
         word = "largest change" if prop.kind == "causal" else "error" if prop.kind == "control" else "largest error"
         result.hold(id, f"property:{prop.id}", f"{word} {verdict.error:.2g} over {verdict.samples} samples")
     if binding.kernel:
-        kernel(located, harness, result)
+        kernel(located, harness, result, kernels)
 
 
 def capture(
@@ -298,25 +309,23 @@ def causal(
     raise SitegenError(f"no small configuration has a place of {located.component.id!r}")
 
 
-def kernel(located: Located, harness: ModuleType, result: LevelResult) -> None:
-    """Compare the TileLang twin on the host with its plain definition."""
+def kernel(located: Located, harness: ModuleType, result: LevelResult, kernels: dict[str, KernelRun]) -> None:
+    """Compare the TileLang twin on the host with its plain definition; an operation is run once."""
     component = located.component
     assert component.values is not None
+    operation = component.values.operation
     about = {"component": component.id, "statement": "kernel"}
     where = located.at("values", "kernel")
-    try:
-        rows = harness.check_kernel(component.values.operation, "c")
-    except KeyError:
-        message = f"{component.values.operation} has no kernel"
-        result.fail(Finding("unknown-reference", message, where, **about))
+    if operation not in kernels:
+        kernels[operation] = run_kernel(operation, harness)
+    done = kernels[operation]
+    if done.reason:
+        if done.missing:
+            result.fail(Finding("unknown-reference", done.reason, where, **about))
+        else:
+            result.skipped[component.id, "kernel"] = done.reason
         return
-    except ImportError as error:
-        result.skipped[component.id, "kernel"] = f"TileLang is not installed ({error})".splitlines()[0]
-        return
-    except (RuntimeError, OSError) as error:
-        result.skipped[component.id, "kernel"] = f"the host compiler failed: {str(error).splitlines()[0]}"[:200]
-        return
-    for row in rows:
+    for row in done.rows:
         if not row["passed"]:
             result.fail(
                 Finding(
@@ -329,5 +338,27 @@ def kernel(located: Located, harness: ModuleType, result: LevelResult) -> None:
                     **about,
                 )
             )
-    worst = max((row["error"] or 0.0 for row in rows), default=0.0)
-    result.hold(component.id, "kernel", f"target c, {len(rows)} cases, largest difference {worst:.2g}")
+    worst = max((row["error"] or 0.0 for row in done.rows), default=0.0)
+    result.hold(component.id, "kernel", f"target c, {len(done.rows)} cases, largest difference {worst:.2g}")
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """The cases of one kernel, or why there are none (`missing`: the spec names one that does not exist)."""
+
+    rows: tuple[dict[str, Any], ...] = ()
+    reason: str = ""
+    missing: bool = False
+
+
+def run_kernel(operation: str, harness: ModuleType) -> KernelRun:
+    if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
+        return KernelRun(reason="no C++ compiler is here")
+    try:
+        return KernelRun(tuple(harness.check_kernel(operation, "c")))
+    except KeyError:
+        return KernelRun(reason=f"{operation} has no kernel", missing=True)
+    except ImportError as error:
+        return KernelRun(reason=f"TileLang cannot be imported: {error}".splitlines()[0][:200])
+    except (RuntimeError, OSError) as error:
+        return KernelRun(reason=f"the host compiler failed: {str(error).splitlines()[0]}"[:200])
