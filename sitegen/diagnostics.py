@@ -165,7 +165,8 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names the closest known name, or lists a few."""
     names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    same = [known_name for known_name in names if known_name.casefold() == name.casefold()]
+    close = same or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
     if not names:

@@ -158,15 +158,14 @@ def compiled(*, d: int, groups: int, iters: int, hc_eps: float, norm_eps: float,
 
 @functools.cache
 def group_count(d: int, device: int) -> int:
-    """Groups of blocks that the device holds at once, a block a processor. ValueError if not one."""
+    """Groups of blocks that the device holds at once, a block a processor. ValueError if it is too small."""
     processors = torch.cuda.get_device_properties(device).multi_processor_count
-    groups = processors // Shape(d).slices
-    if min(groups, processors // Shape(d).pairs if processors < Shape(d).pairs else 1) < 1:
+    if processors < Shape(d).pairs:
         raise ValueError(
             f"hc_seam: width {d} needs {Shape(d).pairs} multiprocessors at once, the device has {processors}; "
             f"use reference_impl.kernels.seam.plain_seam"
         )
-    return groups
+    return processors // Shape(d).slices
 
 
 @functools.cache
