@@ -15,7 +15,7 @@ from sitegen.formula.symboltex import SymbolTex
 from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
 from sitegen.render.text import Link, Quote, parse_prose, walk
-from sitegen.resolver import Model
+from sitegen.resolver import Axis, Model
 from sitegen.statements import SENTENCES, component_statements
 
 
@@ -75,6 +75,8 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
     for name in model.sources.sources.sources:
         for finding in source_findings(model, name):
             result.fail(finding)
+    for finding in size_findings(model):
+        result.fail(finding)
     for name, policy in model.sources.policies.items():
         result_of = policy_finding(accounts, name, policy)
         if result_of is not None:
@@ -104,6 +106,39 @@ def cited(component: schema.Component) -> Iterator[str]:
     for claim in (component.purpose, *component.explanation, *component.numerics):
         yield from claim.cites
     yield from component.reason.cites
+
+
+def size_findings(model: Model) -> Iterator[Finding]:
+    """Sizes of a small configuration that are equal: axes of that size could change places unseen."""
+    used: set[str] = set()
+    for located in model.components.values():
+        for port in (*located.component.inputs, *located.component.outputs):
+            for axis in port.axes:
+                used |= expr.parse(Axis.parse(axis).size).names
+    for number, configuration in enumerate(model.sources.model.configurations):
+        where = model.sources.model_document.locate(("configurations", number, "id"))
+        try:
+            values = model.symbols({**model.config, **configuration.set})
+        except SpecInvalid as error:
+            yield from error.findings
+            continue
+        sizes: dict[int, str] = {}
+        named = {
+            **{n: v for n, v in values.items() if n in used},
+            "B": configuration.batch,
+            "T": configuration.positions,
+        }
+        for name, value in named.items():
+            if not isinstance(value, int):
+                continue
+            if value in sizes:
+                message = (
+                    f"{sizes[value]} and {name} have the same size in {configuration.id!r}: their axes could be swapped"
+                )
+                yield Finding(
+                    "config-invalid", message, where, expected="sizes that differ pairwise", actual=str(value)
+                )
+            sizes.setdefault(value, name)
 
 
 def symbol_findings(model: Model) -> Iterator[Finding]:

@@ -80,7 +80,8 @@ def entry(d: int, form: str, iters: int, hc_eps: float, norm_eps: float) -> str:
 __device__ __forceinline__ void seam_block(
     const void *streams, const void *output, const float *writing, const float *combination, const float *reading,
     const float *fn, const float *scale, const float *base, const void *gain, void *new_streams, void *normed,
-    float *new_reading, float *new_writing, float *new_combination, void *workspace, void *memory, int block, int tokens) {{
+    float *new_reading, float *new_writing, float *new_combination, void *workspace, void *memory,
+    int block, int tokens) {{
   const int blocks = gridDim.x;
   char *shared = (char *)memory;
   const seam::Arguments a = {{
@@ -226,9 +227,7 @@ def hc_seam(
         device = streams.device.index or 0
         groups = group_count(d, device)
         form = "few" if tokens <= FEW_TOKENS else "many"
-        kernel = compiled(
-            d=d, groups=groups, iters=iters, hc_eps=hc_eps, norm_eps=norm_eps, form=form, key=key
-        )
+        kernel = compiled(d=d, groups=groups, iters=iters, hc_eps=hc_eps, norm_eps=norm_eps, form=form, key=key)
         kernel(
             to_storage(streams, key).view(tokens, n, d), to_storage(output, key).view(tokens, d),
             to_storage(writing, key).view(tokens, n), to_storage(combination, key).view(tokens, n, n),

@@ -103,9 +103,7 @@ def chunk_agreement(
 ) -> Agreement:
     wide = SeamInputs(*(tensor.double() for tensor in inputs))
     exact = ops.hc_write(wide.streams, wide.output, wide.writing, wide.combination)
-    magnitude = ops.hc_write(
-        wide.streams.abs(), wide.output.abs(), wide.writing.abs(), wide.combination.abs()
-    )
+    magnitude = ops.hc_write(wide.streams.abs(), wide.output.abs(), wide.writing.abs(), wide.combination.abs())
     stream_ulps = ulps(result.streams, exact, magnitude)
     flips = float((result.streams != exact.to(result.streams.dtype)).double().mean())
 
@@ -136,9 +134,7 @@ def agreement(
         own = SeamResult(
             result.streams[part], result.normed[part], ops.StreamWeights(*(tensor[part] for tensor in result.weights))
         )
-        parts.append(
-            chunk_agreement(inputs.rows(part), own, n=n, iters=iters, hc_eps=hc_eps, norm_eps=norm_eps)
-        )
+        parts.append(chunk_agreement(inputs.rows(part), own, n=n, iters=iters, hc_eps=hc_eps, norm_eps=norm_eps))
     sizes = [min(CHUNK, tokens - start) for start in range(0, tokens, CHUNK)]
     return Agreement(
         coefficient_error=max(part.coefficient_error for part in parts),

@@ -58,7 +58,9 @@ def compiled(*, iters: int, eps: float, key: str) -> Any:
 def check_streams(op: str, n: int, key: str) -> None:
     """ValueError unless the kernel is for this many streams and for a GPU."""
     if is_host(key):
-        raise ValueError(f"{op}: target {key} is the host, expected a GPU; use the operation of reference_impl.ops there")
+        raise ValueError(
+            f"{op}: target {key} is the host, expected a GPU; use the operation of reference_impl.ops there"
+        )
     if n != STREAMS:
         raise ValueError(f"{op}: n is {n}, expected {STREAMS}; other counts have the twins in reference_impl.kernels")
 

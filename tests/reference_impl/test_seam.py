@@ -30,9 +30,7 @@ NEEDS_NVCC = pytest.mark.skipif(
 @pytest.mark.parametrize("d", [4096, 5120, 7168])
 def test_the_seam_compiles_for_sm_90a_without_a_gpu(d, form):
     groups = 132 // seam.Shape(d).slices
-    kernel = seam.compiled(
-        d=d, groups=groups, iters=20, hc_eps=1e-6, norm_eps=1e-20, form=form, key=target_key(HOPPER)
-    )
+    kernel = seam.compiled(d=d, groups=groups, iters=20, hc_eps=1e-6, norm_eps=1e-20, form=form, key=target_key(HOPPER))
     source = kernel.get_kernel_source()
     assert f"seam::{form}<{d}>" in source and "mma.sync" in source
     launch = source[source.rindex("__global__") :]

@@ -150,9 +150,7 @@ def chain(seam, inputs: SeamInputs, steps: int, wide: bool) -> torch.Tensor:
     )
     for _ in range(steps):
         output = torch.empty_like(inputs.output).normal_(generator=generator)
-        result = seam(
-            streams, as_wide(output), writing, combination, reading, *map(as_wide, inputs[5:]), **CONSTANTS
-        )
+        result = seam(streams, as_wide(output), writing, combination, reading, *map(as_wide, inputs[5:]), **CONSTANTS)
         streams = as_wide(result.streams.bfloat16())
         (reading, writing, combination) = result.weights
     return streams

@@ -210,3 +210,73 @@ def test_counts_are_those_of_the_issue() -> None:
     policies = accounts.model.sources.policies
     assert accounts.policy(policies["stream_weights"]) == 39_323_760
     assert accounts.policy(policies["dspark"]) == 2_949_282
+
+
+def test_without_tilelang_kernels_are_not_run_and_say_so(copy: Copy) -> None:
+    """A missing package is no fault: exit 0, a reason on the statement, and never a green mark."""
+    (copy.root / "tilelang.py").write_text("raise ImportError('TileLang is hidden')\n", "utf-8")
+    try:
+        component = "stream_weights_for_attention/stream_combination"
+        code, report = copy.run("verify", "--level", "cpu", "--force", "--format", "json", "--component", component)
+        assert code == 0, report
+        assert report["not_run"] >= 1
+        code, text = copy.run("verify", "--level", "cpu", "--force", "--component", component)
+        assert f"not run {component} kernel: TileLang" in text
+    finally:
+        (copy.root / "tilelang.py").unlink()
+
+
+def test_without_torch_the_static_level_stands_and_a_required_level_is_3(copy: Copy) -> None:
+    (copy.root / "torch.py").write_text("raise ImportError('torch is hidden')\n", "utf-8")
+    try:
+        code, report = copy.run("verify", "--force", "--format", "json")
+        assert code == 0
+        assert report["executed"] == 0 and report["passed"] > 0 and report["not_run"] > report["passed"]
+        assert copy.run("verify", "--force", "--level", "cpu")[0] == 3
+    finally:
+        (copy.root / "torch.py").unlink()
+
+
+def test_a_second_run_with_nothing_changed_prints_the_cached_report_in_full(copy: Copy) -> None:
+    component = "stream_expansion"
+    first = copy.run("verify", "--level", "cpu", "--component", component)
+    second = copy.run("verify", "--level", "cpu", "--component", component)
+    assert first[0] == second[0] == 0
+    assert "nothing changed since the last run" in second[1]
+    assert second[1].splitlines()[-1] == first[1].splitlines()[-1]
+
+
+FACTS = {
+    "changed": lambda text: text.replace('"passed"', '"failed"', 1),
+    "cut off": lambda text: text[: len(text) // 2],
+    "forged": lambda text: text.replace('"state": "failed"', '"state": "passed"').replace("elements in each", "elements"),
+    "of another schema": lambda text: text.replace('"schema": 1', '"schema": 9', 1),
+    "no JSON": lambda text: "facts",
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_facts_are_checked_before_use(name: str, copy: Copy) -> None:
+    """A changed, truncated or forged file is a finding, and its statements are not shown as verified."""
+    path = copy.root / SPEC / "facts" / "meta.json"
+    path.write_text(FACTS[name](path.read_text("utf-8")), "utf-8")
+    report = verifier.check(copy.root, MODEL)
+    assert [f for f in report.findings if f.code == "facts-invalid"]
+    assert report.exit_code == 1
+    assert not [o for o in report.outcomes if o.level == "meta" and o.state == "passed"]
+
+
+def test_facts_older_than_the_code_are_stale(copy: Copy) -> None:
+    """An edit of the implementation makes what was executed stale, not verified."""
+    copy.edit("reference_impl/moe.py", '"""', '"""An edit. ', 1)
+    report = verifier.check(copy.root, MODEL)
+    assert report.counts()["stale"] > 400 and report.executed == 0
+    assert [f for f in report.findings if f.code == "facts-stale" and f.severity == "warning"]
+
+
+def test_sizes_of_a_small_configuration_must_differ(copy: Copy) -> None:
+    """P05: with two equal sizes a transposed shape could not be told apart."""
+    copy.edit(f"{SPEC}/model.yml", "positions: 11", "positions: 3")
+    report = verifier.check(copy.root, MODEL)
+    found = [f for f in report.findings if f.code == "config-invalid"]
+    assert found and "T" in found[0].message and "n" in found[0].message
