@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page as MkDocsPage
 from sitegen import pipeline
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.loader import find_root
+from sitegen.outputs.tree import address
 from sitegen.render.settings import Settings
 from sitegen.render.tree import nav_config
 
@@ -42,7 +43,8 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
             site_name=config.site_name,
             directory_urls=config.use_directory_urls,
             site_url=config.site_url or "",
-            edit_url=_edit_url(config),
+            edit_url=address(config.repo_url, "edit/main/"),
+            issue_url=address(config.repo_url, "issues/new"),
             cache=self.root / ".sitegen" / "cache",
         )
         try:
@@ -82,11 +84,6 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
         """Findings become log lines; errors and warnings fail a strict build."""
         for finding in findings:
             (log.info if finding.severity == "notice" else log.warning)(finding.text())
-
-
-def _edit_url(config: MkDocsConfig) -> str:
-    repository = (config.repo_url or "").rstrip("/")
-    return f"{repository}/edit/main/" if repository else ""
 
 
 def findings_page(findings: Any) -> str:

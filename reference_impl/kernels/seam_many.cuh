@@ -66,21 +66,11 @@ template <int D> __device__ __forceinline__ void many(const Arguments &a, char *
   auto commit = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
   if (worker) {
     fetch(group, 0), fetch(group, 1);
-    const float *w = a.fn + (size_t)(lane / 8) * (N * D) + (rank * S::CHUNKS + warp) * COLS + 4 * (lane % 8);
-#pragma unroll
-    for (int k = 0; k < N; ++k)
-#pragma unroll
-      for (int i = 0; i < 3; ++i)
-#pragma unroll
-        for (int j = 0; j < 2; ++j)
-          copy_async(shared_address(&m.weights[warp][(k * 3 + i) * 2 + lane % 2][16 * j + lane / 8 * 4 + lane % 8 / 2]),
-                     w + (size_t)(8 * i + 4 * j) * (N * D) + k * D);
     commit();
   }
-  u32 arrival = 0;
+  u32 arrival = 0, seen = 0;
   if (warp == S::CHUNKS && lane == 0) {
-    m.epoch = read_epoch(box);
-    arrival = count_in(box, m.epoch, zero);
+    seen = read_epoch(box);
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
       barrier_init(shared_address(m.partial_full + b), S::CHUNKS);
@@ -89,6 +79,37 @@ template <int D> __device__ __forceinline__ void many(const Arguments &a, char *
     }
     barrier_init(shared_address(&m.partial_empty), S::CHUNKS);
     barrier_init(shared_address(&m.coef_empty), S::CHUNKS);
+    barrier_init(shared_address(&m.weights_full), 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");  // for the bulk copies
+  }
+  __syncthreads();
+
+  // W goes to its place as it is, 4 * 24 rows of the slice by bulk copies (which have no line of the cache or queue of the
+  // load unit to wait for); each warp then takes its chunk into registers, splits it and puts the two small terms back.
+  constexpr int ROW_BYTES = S::CHUNKS * COLS * 4;
+  if (worker) {
+    if (thread == 0) barrier_expect(shared_address(&m.weights_full), N * MIXES * ROW_BYTES);
+    constexpr int SHARE = (N * MIXES + S::CHUNKS - 1) / S::CHUNKS;
+    const int q = warp * SHARE + lane;  // row of stream q / 24
+    if (lane < SHARE && q < N * MIXES)
+      copy_bulk(shared_address(m.weights) + q * ROW_BYTES, a.fn + (size_t)(q % MIXES) * (N * D) + q / MIXES * D + rank * S::CHUNKS * COLS,
+                ROW_BYTES, shared_address(&m.weights_full));
+    fetch_coefficients(0);
+  } else if (warp == S::CHUNKS && lane == 0) {
+    arrival = count_in(box, seen, zero);
+    m.epoch = seen;
+  }
+  float4 raw[N][3][2];
+  if (worker) {
+    barrier_wait(shared_address(&m.weights_full), 0);
+    const char *from = reinterpret_cast<const char *>(m.weights) + g * ROW_BYTES + warp * (COLS * 4) + t * 32;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+#pragma unroll
+      for (int i = 0; i < 3; ++i)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)  // odd rows the other half first: two rows of a quarter warp then share no bank
+          raw[k][i][h] = *reinterpret_cast<const float4 *>(from + (k * MIXES + 8 * i) * ROW_BYTES + 16 * (h ^ (g & 1)));
   }
   __syncthreads();
   const u32 epoch = m.epoch + 1;
@@ -126,19 +147,15 @@ template <int D> __device__ __forceinline__ void many(const Arguments &a, char *
         if (token <= last) store_normed(a.normed + (size_t)token * (2 * D) + column, read, gain, m.inverse[i & 3][g + 8 * r]);
       }
     };
-    fetch_coefficients(0);
     uint4 lead[N][3];
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    __syncwarp();
 #pragma unroll
     for (int k = 0; k < N; ++k)
 #pragma unroll
-      for (int i3 = 0; i3 < 3; ++i3) {
-        uint4(&slot)[2][32] = *reinterpret_cast<uint4(*)[2][32]>(&m.weights[warp][(k * 3 + i3) * 2]);
-        const float4 u = *reinterpret_cast<float4 *>(&slot[0][lane]), v = *reinterpret_cast<float4 *>(&slot[1][lane]);
+      for (int i = 0; i < 3; ++i) {
         uint4 w[3];
-        split_weights(u, v, w);
-        lead[k][i3] = w[0], slot[0][lane] = w[1], slot[1][lane] = w[2];
+        const float4 p = raw[k][i][0], q = raw[k][i][1];
+        split_weights(choose(g & 1, q, p), choose(g & 1, p, q), w);
+        lead[k][i] = w[0], m.weights[warp][(k * 3 + i) * 2][lane] = w[1], m.weights[warp][(k * 3 + i) * 2 + 1][lane] = w[2];
       }
 #pragma unroll 1
     for (int i = 0; i < rounds; ++i) {

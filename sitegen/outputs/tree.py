@@ -34,6 +34,8 @@ def write_tree(root: Path, out: Path, models: Sequence[str]) -> list[Finding]:
         site_name=config.get("site_name", "Model specifications"),
         directory_urls=config.get("use_directory_urls", True),
         site_url=config.get("site_url") or "",
+        edit_url=address(config.get("repo_url"), "edit/main/"),
+        issue_url=address(config.get("repo_url"), "issues/new"),
         cache=root / ".sitegen" / "cache",
     )
     built = pipeline.build(root, settings, models)
@@ -55,6 +57,11 @@ def write_tree(root: Path, out: Path, models: Sequence[str]) -> list[Finding]:
     fresh.rename(out)
     shutil.rmtree(old, ignore_errors=True)
     return list(built.findings)
+
+
+def address(repository: str | None, path: str) -> str:
+    """An address in the project's repository, where the configuration names one."""
+    return f"{repository.rstrip('/')}/{path}" if repository else ""
 
 
 class _Lenient(yaml.SafeLoader):
