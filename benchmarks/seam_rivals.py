@@ -145,18 +145,20 @@ def tile_kernels_chain(constants: dict[str, Any]) -> Rival:
 
     def seam(inputs: SeamInputs) -> tuple[Tensor, Tensor, Tensor]:
         tokens, n, d = inputs.streams.shape
-        new = mhc_post_fwd(inputs.output, inputs.streams, inputs.writing.unsqueeze(-1), inputs.combination)
+        new = mhc_post_fwd(  # its tensors have a batch axis before the tokens
+            inputs.output[None], inputs.streams[None], inputs.writing[None, :, :, None], inputs.combination[None]
+        )
         splits = 16
         products, squares = project(new.view(tokens, n * d), inputs.fn, splits)
         writing = torch.empty(tokens, n, device=new.device)
         combination = torch.empty(tokens, n * n, device=new.device)
         read = torch.empty_like(inputs.output)
         mhc_pre_big_fuse_fwd(
-            products, squares, inputs.scale, inputs.base, new, writing, combination, read,
+            products, squares, inputs.scale, inputs.base, new.view(tokens, n, d), writing, combination, read,
             constants["norm_eps"], eps, eps, 2.0, iters, n_splits=splits,
         )  # fmt: skip
         norm(read, inputs.gain, constants["norm_eps"])
-        return new, writing, combination.view(tokens, n, n)
+        return new.view(tokens, n, d), writing, combination.view(tokens, n, n)
 
     return Rival("tile_kernels", seam)
 

@@ -89,9 +89,10 @@ def ulp(exact: Tensor) -> Tensor:
     return torch.exp2(torch.floor(torch.log2(exact.abs().clamp_min(2.0**-126))) - 7)
 
 
-def ulps(got: Tensor, exact: Tensor, magnitude: Tensor) -> float:
+def ulps(got: Tensor, exact: Tensor, magnitude: Tensor, coarse: Tensor | float = 0.0) -> float:
     """-> the largest distance of bfloat16 values, in ulps, past the float32 rounding of terms of this magnitude."""
-    return float((((got.double() - exact).abs() - FLOAT32_SUM * magnitude).clamp_min(0) / ulp(exact)).max())
+    distance = (got.double() - exact).abs() - FLOAT32_SUM * magnitude - coarse
+    return float((distance.clamp_min(0) / ulp(exact)).max())
 
 
 def relative(got: Tensor, exact: Tensor) -> float:
@@ -113,12 +114,13 @@ def chunk_agreement(
     error = max(relative(got, own) for got, own in zip(result.weights, weights, strict=True))
 
     read = ops.hc_read(new, wide.reading)
-    inverse = torch.rsqrt(read.square().mean(-1, keepdim=True) + norm_eps)
-    normed_ulps = ulps(
-        result.normed,
-        wide.gain * read * inverse,
-        wide.gain.abs() * ops.hc_read(new.abs(), wide.reading.abs()) * inverse,
-    )
+    gain = wide.gain.abs() * torch.rsqrt(read.square().mean(-1, keepdim=True) + norm_eps)
+    normed = wide.gain.sign() * gain * read
+    # The read is rounded to bfloat16 before the norm. Half its unit is at most one unit of the result, which the bound
+    # has room for, except where the read is subnormal and its unit coarse.
+    coarse = (gain * ulp(read) / 2 - ulp(normed)).clamp_min(0)
+    magnitude = gain * ops.hc_read(new.abs(), wide.reading.abs())
+    normed_ulps = ulps(result.normed, normed, magnitude, coarse)
     complete = not any(bool(tensor.isnan().any()) for tensor in (result.streams, result.normed, *result.weights))
     return Agreement(error, stream_ulps, flips, normed_ulps, complete)
 

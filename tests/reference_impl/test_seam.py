@@ -164,3 +164,14 @@ def test_poison_reaches_every_output():
     result = seam.plain_seam(*draw(2, 4096), **CONSTANTS)
     poison(result)
     assert all(bool(tensor.isnan().all()) for tensor in (result.streams, result.normed, *result.weights))
+
+
+def test_a_subnormal_read_is_as_coarse_as_bfloat16_makes_it():
+    """The plain seam passes there too, and a result off by more than the read's own unit does not."""
+    inputs = draw(5, 4096, seed=3)
+    tiny = inputs._replace(streams=(inputs.streams * 1e-39).bfloat16(), output=(inputs.output * 1e-39).bfloat16())
+    result = seam.plain_seam(*tiny, **CONSTANTS)
+    found = agreement(tiny, result, **CONSTANTS)
+    assert found.passed, found
+    far = result._replace(normed=(result.normed.float() * 1.2).bfloat16())
+    assert not agreement(tiny, far, **CONSTANTS).passed
