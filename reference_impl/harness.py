@@ -143,9 +143,29 @@ def has_operation(name: str) -> bool:
 
 
 def check_kernel(name: str, target: str) -> list[dict[str, Any]]:
-    """Compare a kernel with its plain twin at edge shapes; -> case, largest error, passed. ImportError without TileLang."""
+    """Compare a kernel with its plain twin at edge shapes, on `cuda` also at the released widths with times.
+
+    -> case, largest error, passed, and on `cuda` microseconds and bytes. KeyError for an operation without a kernel,
+    ImportError without TileLang.
+    """
     if name not in TWINS:
         raise KeyError(name)
-    from .kernels.check import check_edges
+    from .kernels import check
+    from .kernels.cases import released_cases
 
-    return [{"case": row.case, "error": row.error, "passed": row.passed} for row in check_edges(name, target)]
+    place = check.cuda_target() if target == "cuda" else target
+    rows = check.check_edges(name, place)
+    if target == "cuda":
+        cases = [case for case in released_cases((1, 64, 1000, 4096)) if case.op == name]
+        rows += [check.check_case(case, place, timed=True) for case in cases]
+    return [
+        {
+            "case": row.case,
+            "error": row.error,
+            "passed": row.passed,
+            "microseconds": row.microseconds,
+            "bytes": row.bytes,
+            "message": row.message,
+        }
+        for row in rows
+    ]

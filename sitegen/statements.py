@@ -69,6 +69,7 @@ def component_statements(model: Model, id: str) -> Iterator[Statement]:
         yield Statement(id, f"step:{step.id}", located.at("steps", number, "expr"))
     if c.values is not None and c.values.kernel:
         yield Statement(id, "kernel", located.at("values", "operation"))
+        yield Statement(id, "kernel-gpu", located.at("values", "operation"))
     for number, numeric in enumerate(c.numerics):
         where = located.at("numerics", number, "text")
         yield Statement(id, f"numeric:{numeric.id}", where, carriers(numeric.by), tuple(numeric.cites))

@@ -138,22 +138,39 @@ def verify(
         except CannotRun as error:
             report.runs[level] = LevelRun(level, False, reason=str(error))
             continue
-        run.versions = versions()
+        run.versions = {**versions(), **run.versions}
         results[level] = run
         report.findings += run.findings
         shown = ", ".join(f"{k} {v}" for k, v in run.versions.items())
         report.runs[level] = LevelRun(level, True, run.device, shown, today)
-    report.outcomes = outcomes(accounts, results, report, {}, set(components))
+    stale: dict[tuple[str, str], str] = {}
+    if "gpu" not in wanted:
+        accept_gpu_facts(model.sources, results, report, stale)
+    report.outcomes = outcomes(accounts, results, report, stale, set(components))
     broken = bool(report.errors)
     if write and not components:
         for level, run in results.items():
-            if level in facts.LEVELS and not broken:
+            if level in wanted and level in facts.LEVELS and not broken:
                 facts.write(model.sources, run, today)
     elif not components:
-        report.findings += drift(accounts, results)
+        report.findings += drift(accounts, results, wanted)
     if not broken:
         write_cache(cache, key, report)
     return report
+
+
+def accept_gpu_facts(
+    sources: loader.Sources, results: dict[str, LevelResult], report: Report, stale: dict[tuple[str, str], str]
+) -> None:
+    """Facts of a GPU hold where none was asked for, as long as their digests match; older ones are stale."""
+    known, findings = facts.read(sources, "gpu")
+    report.findings += findings
+    if known is None:
+        report.runs["gpu"] = LevelRun("gpu", False, reason="no GPU was asked for, and no facts of one are recorded")
+        return
+    shown = ", ".join(f"{k} {v}" for k, v in known.versions.items())
+    report.runs["gpu"] = LevelRun("gpu", True, known.device, f"recorded with {shown}", known.date)
+    results["gpu"] = from_facts(known, stale)
 
 
 def run_level(accounts: Accounts, level: str, ids: list[str], progress: Callable[[str], None]) -> LevelResult:
@@ -172,16 +189,20 @@ def run_level(accounts: Accounts, level: str, ids: list[str], progress: Callable
         from sitegen.probe import cpu
 
         return cpu.run(model, ids, module, progress)
-    if level == "gpu" and not torch.cuda.is_available():
-        raise CannotRun("no CUDA device is here")
+    if level == "gpu":
+        if not torch.cuda.is_available():
+            raise CannotRun("no CUDA device is here")
+        from sitegen.probe import gpu
+
+        return gpu.run(model, ids, module, progress)
     raise CannotRun(f"the level {level} is not implemented for this model")
 
 
-def drift(accounts: Accounts, results: dict[str, LevelResult]) -> list[Finding]:
+def drift(accounts: Accounts, results: dict[str, LevelResult], report_levels: Sequence[str]) -> list[Finding]:
     """Committed facts whose verdicts or digests differ from the run that was just made."""
     found = []
     for level, run in results.items():
-        if level not in facts.LEVELS:
+        if level not in facts.LEVELS or level not in report_levels:
             continue
         data, finding = facts.raw(accounts.model.sources, level)
         if finding is not None:
@@ -271,6 +292,8 @@ def level_of(statement: Statement) -> str:
     """The level that a statement needs at least."""
     if statement.kind in ("row", "account", "place"):
         return "meta"
+    if statement.kind == "kernel-gpu":
+        return "gpu"
     if statement.kind in ("in", "out", "dtype", "step", "property", "kernel"):
         return "cpu"
     return "static"

@@ -31,7 +31,10 @@ _ELSEWHERE = frozenset(
 ) | {"place"}
 
 #: What a check without words of its own says.
-_CHECKS = {"kernel": "The TileLang kernel agrees with its plain twin"}
+_CHECKS = {
+    "kernel": "The TileLang kernel agrees with its plain twin on the host",
+    "kernel-gpu": "The TileLang kernel agrees with its plain twin on a GPU",
+}
 
 #: What the kinds of checks are called on a page.
 _KINDS = {
