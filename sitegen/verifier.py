@@ -110,7 +110,7 @@ def verify(
     for level in (*levels, *require):
         if level not in LEVELS:
             raise SitegenError(f"no level {level!r}", hint=nearest(level, LEVELS))
-    wanted = tuple(dict.fromkeys(("static", *(levels or DEFAULT_LEVELS))))
+    wanted = tuple(dict.fromkeys(("static", *(levels or DEFAULT_LEVELS), *require)))
     progress("static: reading specs")
     try:
         accounts = accounting.count(resolver.resolve(loader.load(root, name)))

@@ -111,8 +111,13 @@ def start(
         return Session(configuration, config, net, record(), record)
     except (ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError) as error:
         text = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        message = f"the small configuration {configuration.id!r} does not run: {type(error).__name__}: {text}"
-        result.fail(Finding("config-invalid", message, where, hint="run it alone: the implementation may be broken"))
+        message = f"the small configuration {configuration.id!r} does not run: {type(error).__name__}"
+        hint = "the implementation may be broken: its shapes do not fit the configuration"
+        sizes = ", ".join(f"{k}={v}" for k, v in configuration.set.items() if type(v) is int)[:160]
+        values = {"expected": f"a run of {sizes}", "actual": text, "hint": hint}
+        for id in model.order():  # no value of any component could be seen
+            if model.component(id).values is not None:
+                result.fail(Finding("config-invalid", message, where, component=id, statement="values", **values))
         return None
 
 
