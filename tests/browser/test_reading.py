@@ -34,7 +34,7 @@ def test_a_page_opens_without_errors_requests_outside_or_sideways_scrolling(
     [
         (FEED_FORWARD, ["491,547", "491,520 + 5 + 5 + 17"]),
         (COMBINATION, ["17", "731"]),
-        (MODEL, ["39,323,760", "42,273,042"]),
+        (MODEL, ["39,323,760", "39,323,760"]),
     ],
 )
 def test_numbers_are_in_the_text_with_and_without_script(
