@@ -132,8 +132,9 @@ def test_the_search_finds_a_component_and_a_number(chromium: Any, address: str) 
     with visit(chromium, address) as seen:
         page = seen.page
         for query, expected in (("Stream combination", "Stream combination"), ("491,547", "Stream weights")):
-            page.locator(".md-search__input").fill(query)
-            results = page.locator(".md-search-result__item")
-            results.first.wait_for(timeout=10_000)
-            assert expected in " ".join(results.all_inner_texts())
+            # Keys, not `fill`: the search listens to key events. A fresh page: no result of the query before is left.
+            page.goto(address, wait_until="load")
+            page.locator(".md-search__input").press_sequentially(query)
+            found = page.locator(".md-search-result__item", has_text=expected).filter(has_text=query)
+            found.first.wait_for(timeout=10_000)
         seen.assert_clean()
