@@ -100,7 +100,7 @@ class Accounts:
         """The distinct counts with parts that instances have (one, unless tables differ by layer)."""
         found: dict[int, None] = {}
         for instance in self.instances[id]:
-            if place is None or instance.occurrence.place.id == place:
+            if within(instance, place):
                 found[self.with_parts(id, instance.occurrence.place.id, instance.layer)] = None
         return list(found)
 
@@ -109,11 +109,11 @@ class Accounts:
         return sum(
             self.with_parts(id, i.occurrence.place.id, i.layer)
             for i in self.instances[id]
-            if place is None or i.occurrence.place.id == place
+            if within(i, place)
         )
 
     def num_instances(self, id: str, place: str | None = None) -> int:
-        return sum(1 for i in self.instances[id] if place is None or i.occurrence.place.id == place)
+        return sum(1 for i in self.instances[id] if within(i, place))
 
     def policy(self, policy: schema.Policy) -> int:
         """The value of a policy: its terms over the rows of the instances that they name."""
@@ -156,6 +156,11 @@ class Accounts:
                     continue
                 chosen.append(instance)
         return chosen
+
+
+def within(instance: Instance, place: str | None) -> bool:
+    """Whether an instance stands in a place or in one inside it; in any, without a place."""
+    return place is None or place in {p.id for p in instance.occurrence.place.chain}
 
 
 def _integers(symbols: dict[str, int | float]) -> dict[str, int]:

@@ -67,9 +67,15 @@ def code_digest(sources: Sources) -> str:
     return total.hexdigest()[:32]
 
 
-def component_digest(sources: Sources, id: str) -> str:
-    """Digest of all that a component's statements are made from on the spec's side."""
+def component_digest(sources: Sources, id: str, level: str) -> str:
+    """Digest of all that a component's statements are made from on the spec's side.
+
+    On a GPU only kernels run, at sizes of the configuration: prose and formulas do not enter.
+    """
     model = sources.model
+    if level == "gpu":
+        values = sources.components[id].component.values
+        return digest([values.operation if values else None, bool(values and values.kernel), sources.config])
     return digest(
         [
             sources.components[id].component.model_dump(mode="json"),
@@ -92,7 +98,7 @@ def to_json(sources: Sources, result: LevelResult, date: str) -> dict[str, Any]:
                 statements[finding.statement] = {"state": "failed", "detail": finding.message}
         if statements:
             components[id] = {
-                "digest": component_digest(sources, id),
+                "digest": component_digest(sources, id, result.level),
                 "statements": dict(sorted(statements.items())),
                 "counts": {r: n for (c, r), n in result.counts.items() if c == id},
             }
@@ -175,7 +181,7 @@ def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:
     stale_code = data["code"] != code_digest(sources)
     statements, counts, stale = {}, {}, []
     for id, entry in data["components"].items():
-        old = stale_code or id not in sources.components or entry["digest"] != component_digest(sources, id)
+        old = stale_code or id not in sources.components or entry["digest"] != component_digest(sources, id, level)
         if old:
             stale.append(id)
         for name, fact in entry["statements"].items():

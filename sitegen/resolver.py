@@ -269,7 +269,7 @@ class _Resolver:
         return places
 
     def parts(self) -> None:
-        for id, located in self.components.items():
+        for located in self.components.values():
             for number, part in enumerate(located.component.parts):
                 if part_id(part) not in self.components:
                     self.add(

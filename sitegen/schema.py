@@ -309,7 +309,8 @@ class Property(Strict):
     identity  `left = right` holds elementwise within the tolerance, in the named regimes
     bound     `left <= right` holds elementwise
     control   `left = right` must fail, by at least `margin`
-    causal    after `edit`, the values in `moves` change and those in `still` do not
+    causal    after `edit`, the values in `moves` change and those in `still` do not; a value is
+              `operation#n.field`, with `module:` in front for a module inside, or `/module:` for another one
     """
 
     id: Id
@@ -329,6 +330,8 @@ class Property(Strict):
         if self.kind == "causal":
             if self.edit is None or not self.moves or self.holds:
                 raise ValueError("a causal property needs edit and moves (and still), and no holds")
+            if self.edit.value in self.moves:
+                raise ValueError(f"moves names the edited value {self.edit.value}: it changes whatever the code does")
         elif not self.holds:
             raise ValueError(f"a property of kind {self.kind} needs holds")
         if self.kind == "identity" and self.tolerance is None:

@@ -158,8 +158,9 @@ def check_causal(
             try:
                 relative, _, value = text.rpartition(":")
                 path = ValuePath.parse(value)
-                before = plain.get(module_of(module, relative), path)
-                after = changed.get(module_of(module, relative), path)
+                where = relative[1:] if relative.startswith("/") else module_of(module, relative)
+                before = plain.get(where, path)
+                after = changed.get(where, path)
             except (ValueError, LookupError) as error:
                 fault("unknown-reference", str(error).strip('"'), kind, i)
                 continue

@@ -24,7 +24,7 @@ class Copy:
 
     @classmethod
     def make(cls, folder: Path) -> Copy:
-        keep = shutil.ignore_patterns("__pycache__", "parity", "*.pyc")
+        keep = shutil.ignore_patterns("__pycache__", "*.pyc")
         for name in ("spec", "reference_impl"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
         shutil.copy(ROOT / "mkdocs.yml", folder / "mkdocs.yml")

@@ -162,6 +162,8 @@ RUN_MUTATIONS = {
     "a tolerance ten times too wide": (WEIGHTS, "value: 2.0e-6", "value: 2.0e-4", "tolerance-loose", "/stream_combination"),  # noqa: E501
     "a tolerance too narrow": (WEIGHTS, "value: 2.0e-6", "value: 2.0e-8", "property-mismatch", "/stream_combination"),
     "a control that holds": (WEIGHTS, 'holds: "u[k] = 2*sigmoid(s[2]*m[n + k] + b[n + k]) + eps_hc"', 'holds: "u[k] = 2*sigmoid(s[2]*m[n + k] + b[n + k])"', "control-holds", "/writing_weights"),  # noqa: E501
+    "a mutant that no regime tells apart": (WEIGHTS, "bind: {X: streams, W: weight, m: output}".replace("output", "result") + ", vary: [X]", "bind: {X: streams, W: weight, m: result}", "formula-not-distinguished", "/mix_projection"),  # noqa: E501
+    "the read of another sublayer": (WEIGHTS, 'next_read: "hc_read#1.result"', 'next_read: "hc_read#0.result"', "property-mismatch", ""),  # noqa: E501
     "a value path that no module has": (WEIGHTS, "s: scale, b: base, u: writing", "s: scales, b: base, u: writing", "unknown-reference", "/writing_weights"),  # noqa: E501
 }
 
@@ -203,12 +205,42 @@ def test_counts_are_those_of_the_issue() -> None:
     assert accounts.per_instance(feed_forward) == [491_520 + 5 + 5 + 17] == [491_547]
     assert accounts.per_instance(combination) == [17]
     assert accounts.total(combination, "ratio-2/reusing") == 17 * 5 * 3 == 255
-    backbone = sum(accounts.total(combination, p) for p in accounts.model.places if not p.startswith("dspark"))
-    assert backbone == 17 * 40 == 680
+    assert accounts.total(combination, "layers") == 17 * 40 == 680, "a place counts the places inside it"
+    assert accounts.total(combination, "ratio-2") == 17 * 18
     assert accounts.total(combination, "dspark/blocks") == 51
     policies = accounts.model.sources.policies
     assert accounts.policy(policies["stream_weights"]) == 39_323_760
     assert accounts.policy(policies["dspark"]) == 2_949_282
+
+
+def test_a_kernel_that_is_not_its_twin_is_found(copy: Copy) -> None:
+    """The plain operation is the definition; the kernel is what is wrong."""
+    kernel = "reference_impl/kernels/hc_split_sinkhorn.py"
+    copy.edit(kernel, "comb[j, k] = comb[j, k] / total[0] + epsilon", "comb[j, k] = comb[j, k] / total[0] + 900 * epsilon")
+    component = "stream_weights_for_attention/stream_combination"
+    code, report = copy.run("verify", "--level", "cpu", "--force", "--format", "json", "--component", component)
+    found = [f for f in report["findings"] if f["code"] == "kernel-mismatch"]
+    assert code == 1 and found
+    assert found[0]["component"] == component and found[0]["statement"] == "kernel"
+    assert "largest difference" in found[0]["actual"] and found[0]["line"] > 0
+
+
+def test_a_causal_property_must_be_able_to_fail(copy: Copy) -> None:
+    """What is edited moves whatever the code does, so it proves nothing to say that it moves."""
+    copy.edit(WEIGHTS, 'moves: ["${next_read}"]', 'moves: ["hc_split_sinkhorn#${call}.reading"]')
+    report = verifier.check(copy.root, MODEL)
+    found = [f for f in report.findings if f.code == "schema-invalid"]
+    assert found and "whatever the code does" in found[0].message
+
+
+def test_gpu_facts_outlive_an_edit_of_prose_and_not_one_of_code(copy: Copy) -> None:
+    """They speak of kernels at the configuration's sizes, and of nothing else of the spec."""
+    copy.edit(WEIGHTS, "title: Stream combination", "title: Combination of streams")
+    gpu = [o for o in verifier.check(copy.root, MODEL).outcomes if o.level == "gpu"]
+    assert gpu and all(o.state == "passed" for o in gpu)
+    copy.edit("reference_impl/kernels/hc_read.py", '"""', '"""An edit. ', 1)
+    gpu = [o for o in verifier.check(copy.root, MODEL).outcomes if o.level == "gpu"]
+    assert gpu and all(o.state == "stale" for o in gpu)
 
 
 def test_without_tilelang_kernels_are_not_run_and_say_so(copy: Copy) -> None:
@@ -267,6 +299,8 @@ def test_facts_are_checked_before_use(name: str, copy: Copy) -> None:
 
 def test_facts_older_than_the_code_are_stale(copy: Copy) -> None:
     """An edit of the implementation makes what was executed stale, not verified."""
+    before = verifier.check(copy.root, MODEL)
+    assert before.counts()["stale"] == 0 and before.executed > 400
     copy.edit("reference_impl/moe.py", '"""', '"""An edit. ', 1)
     report = verifier.check(copy.root, MODEL)
     assert report.counts()["stale"] > 400 and report.executed == 0
