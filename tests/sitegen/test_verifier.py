@@ -262,7 +262,10 @@ def test_without_torch_the_static_level_stands_and_a_required_level_is_3(copy: C
     try:
         code, report = copy.run("verify", "--force", "--format", "json")
         assert code == 0
-        assert report["executed"] == 0 and report["passed"] > 0 and report["not_run"] > report["passed"]
+        levels = report["levels"]
+        assert levels["static"]["passed"] > 0 and report["not_run"] > report["passed"]
+        assert levels["meta"]["passed"] == levels["cpu"]["passed"] == 0
+        assert report["executed"] == levels["gpu"]["passed"], "only recorded facts of a GPU count as executed"
         assert copy.run("verify", "--force", "--level", "cpu")[0] == 3
     finally:
         (copy.root / "torch.py").unlink()
