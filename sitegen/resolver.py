@@ -185,10 +185,25 @@ def symbol_values(
                 )
             values[name] = value
         elif symbol.by_layer is not None and layer is not None:
-            layers, entries = config.get(symbol.by_layer["layers"], []), config.get(symbol.by_layer["values"], [])
-            if layer in layers:
-                values[name] = entries[layers.index(layer)]
+            value = by_layer(symbol.by_layer, config, layer, where)
+            if value is not None:
+                values[name] = value
     return values
+
+
+def by_layer(rule: schema.ByLayer, config: Mapping[str, Any], layer: int, where: Location) -> int | float | None:
+    """The entry of a layer; None where the rule has none. Raises `SpecInvalid` for a field that is no list."""
+    for field in (rule.values, rule.layers):
+        if field is not None and not isinstance(config.get(field), list):
+            message = f"the config field {field!r} is no list, so it has no values by layer"
+            raise SpecInvalid(
+                [Finding("unknown-symbol", message, where, actual=repr(config.get(field)), hint=nearest(field, config))]
+            )
+    entries = config[rule.values]
+    if rule.layers is None:
+        return entries[layer] if layer < len(entries) else None
+    layers = config[rule.layers]
+    return entries[layers.index(layer)] if layer in layers and layers.index(layer) < len(entries) else None
 
 
 def resolve(sources: Sources) -> Model:

@@ -110,6 +110,13 @@ class ModelFile(Strict):
 # --- symbols, sources, evidence, policies ----------------------------------------------------------
 
 
+class ByLayer(Strict):
+    """A value that differs by layer: `values` is a config list by layer, or by the layers that `layers` lists."""
+
+    values: str
+    layers: str | None = None
+
+
 class Symbol(Strict):
     """One letter of the formulas: its TeX, meaning, and value (a count expression over config fields)."""
 
@@ -117,7 +124,7 @@ class Symbol(Strict):
     meaning: Line
     value: Count | None = None
     field: str | None = Field(default=None, description="a config field whose value it is, also a float")
-    by_layer: dict[str, str] | None = Field(default=None, description="config lists: {layers: …, values: …}")
+    by_layer: ByLayer | None = None
     upstream: str | None = None
     report: str | None = None
 
@@ -260,8 +267,9 @@ class Step(Strict):
 class Binding(Strict):
     """Where the values of the formulas are seen in a run: an operation's arguments and results.
 
-    `occurrence` is the number of the call within the module in one prefill; `bind` maps formula
-    names to argument or result fields (`field` or `operation#occurrence.field`).
+    `occurrence` is the number of the call within the module in one phase of a run; `bind` maps formula
+    names to argument or result fields: `field`, `operation#occurrence.field`, with `module:` in front for a
+    module inside this one, or `/module:` for another one.
     """
 
     operation: str
@@ -272,6 +280,7 @@ class Binding(Strict):
     parameters: list[Name] = Field(default=[], description="inputs that are parameters, without batch axes")
     kernel: bool = Field(default=False, description="the operation has a TileLang twin to compare with")
     places: list[Id] | None = None
+    configurations: list[Id] | None = Field(default=None, description="the only configurations that make the call")
 
 
 class Numeric(Strict):
@@ -341,6 +350,38 @@ class Property(Strict):
         return self
 
 
+class Instead(Strict):
+    """The wrong version of a worked case: another function, other arguments, or a result that must not come."""
+
+    text: Line
+    call: str | None = None
+    arguments: dict[str, Any] = Field(default={}, alias="with")
+    gives: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _something(self) -> Instead:
+        if not (self.call or self.arguments or self.gives):
+            raise ValueError("the wrong version needs another call, other arguments (with) or a result (gives)")
+        return self
+
+
+class WorkedCase(Strict):
+    """A function of the implementation called with literal arguments, and what it gives.
+
+    An argument is a plain value, a list (a tensor where the function takes one), `{values: …, dtype: …}`,
+    `{zeros: shape}` or `{symbol: expression}` over the released symbols.  A key of `gives` is a result with
+    indices or an attribute behind it: `result`, `result[0][2:4]`, `codes.shape`.
+    """
+
+    id: Id
+    text: Line
+    call: str
+    arguments: dict[str, Any] = Field(alias="with")
+    gives: dict[str, Any] = Field(min_length=1)
+    tolerance: Annotated[float, Field(ge=0)] = Field(default=0.0, description="largest absolute difference of floats")
+    instead: Instead | None = None
+
+
 class Code(Strict):
     """A pin into the project's own code: symbol and quoted fragment, resolved to lines."""
 
@@ -386,6 +427,7 @@ class Component(Strict):
     steps: list[Step] = []
     numerics: list[Numeric] = []
     properties: list[Property] = []
+    cases: list[WorkedCase] = []
     reason: Reason
     explanation: list[Claim] = []
     code: list[Code] = []

@@ -75,6 +75,8 @@ def component_statements(model: Model, id: str) -> Iterator[Statement]:
         yield Statement(id, f"numeric:{numeric.id}", where, carriers(numeric.by), tuple(numeric.cites))
     for number, prop in enumerate(c.properties):
         yield Statement(id, f"property:{prop.id}", located.at("properties", number, "holds"))
+    for number, case in enumerate(c.cases):
+        yield Statement(id, f"case:{case.id}", located.at("cases", number, "gives"))
     for number, claim in enumerate(c.explanation):
         where = located.at("explanation", number, "text")
         yield Statement(id, f"explanation:{number + 1}", where, carriers(claim.by), tuple(claim.cites))

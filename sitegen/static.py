@@ -349,6 +349,10 @@ def texts(component: schema.Component) -> Iterator[tuple[tuple[str | int, ...], 
     for name in ("inputs", "outputs", "parameters", "steps", "numerics", "properties", "explanation"):
         for number, item in enumerate(getattr(component, name)):
             yield (name, number, "text"), item.text
+    for number, case in enumerate(component.cases):
+        yield ("cases", number, "text"), case.text
+        if case.instead:
+            yield ("cases", number, "instead", "text"), case.instead.text
     for number, code in enumerate(component.code):
         if code.text:
             yield ("code", number, "text"), code.text

@@ -294,7 +294,7 @@ def level_of(statement: Statement) -> str:
         return "meta"
     if statement.kind == "kernel-gpu":
         return "gpu"
-    if statement.kind in ("in", "out", "dtype", "step", "property", "kernel"):
+    if statement.kind in ("in", "out", "dtype", "step", "property", "case", "kernel"):
         return "cpu"
     return "static"
 

@@ -14,7 +14,7 @@ from typing import Any
 from sitegen import facts, schema
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import Located
-from sitegen.probe import formulas, properties, regimes
+from sitegen.probe import formulas, properties, regimes, worked
 from sitegen.probe.formulas import Case
 from sitegen.probe.result import LevelResult
 from sitegen.probe.tolerance import dtype_name
@@ -54,7 +54,7 @@ def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
         if component.values is None:
             continue
         found.add(component.values.operation)
-        paths = list(component.values.bind.values())
+        paths = [path.rpartition(":")[2] for path in component.values.bind.values()]
         for prop in component.properties:
             paths += properties.unused_names(prop)
         for text in paths:
@@ -67,6 +67,17 @@ def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
 
 def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
     """Run both small configurations and check the components `ids`."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the models are tiny: more threads only wait for one another
+    try:
+        return run_small(model, ids, harness, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def run_small(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
     result = LevelResult("cpu", device="cpu")
     # Compiled kernels are kept in the project, never in the user's home, apart for each state of the code.
     cache = model.sources.root / ".sitegen" / "tilelang" / facts.code_digest(model.sources)
@@ -121,6 +132,13 @@ def start(
         return None
 
 
+def applies(binding: schema.Binding, occurrence: Occurrence, session: Session) -> bool:
+    """Whether the values are to be seen in this place of this configuration."""
+    return (binding.places is None or occurrence.place.id in binding.places) and (
+        binding.configurations is None or session.configuration.id in binding.configurations
+    )
+
+
 def small_module(occurrence: Occurrence, configuration: schema.Configuration) -> tuple[str, int | None] | None:
     """Module path and index of the instance that stands for a place; None where the configuration has none."""
     place = occurrence.place
@@ -141,6 +159,7 @@ def check_component(
     """All checks of one component that a run can decide."""
     located, seen = model.components[id], Seen()
     component = located.component
+    worked.check(model, located, harness, result)
     if component.values is None:
         return
     binding = component.values
@@ -151,7 +170,7 @@ def check_component(
         return
     for session in sessions:
         for occurrence in model.occurrences[id]:
-            if binding.places is None or occurrence.place.id in binding.places:
+            if applies(binding, occurrence, session):
                 capture(model, located, occurrence, session, seen, harness, result)
     if not seen.cases:
         return
@@ -302,11 +321,11 @@ def causal(
     """Check a causal property in the first place of the first exact configuration."""
     binding = located.component.values
     assert binding is not None
-    exact = [s for s in sessions if s.configuration.dtype == "float64"] or sessions
+    exact = sorted(sessions, key=lambda s: s.configuration.dtype != "float64")
     for session in exact:
         for occurrence in model.occurrences[located.component.id]:
             found = small_module(occurrence, session.configuration)
-            if found is not None:
+            if found is not None and applies(binding, occurrence, session):
                 module = module_of(found[0], prop.module)
                 return properties.check_causal(
                     located, number, prop, module, session.record, session.records, harness.Edit

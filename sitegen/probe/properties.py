@@ -14,7 +14,7 @@ from sitegen.diagnostics import Finding, Location, SpecInvalid
 from sitegen.loader import Located
 from sitegen.probe.formulas import Case, at, run_steps
 from sitegen.probe.tolerance import allowance, difference, dtype_name
-from sitegen.probe.values import Records, ValuePath, module_of
+from sitegen.probe.values import Records, ValuePath, module_of, split_path
 
 _RELATION = re.compile(r"(<=|>=|(?<![<>=!])=(?!=))")
 
@@ -156,9 +156,8 @@ def check_causal(
     for kind, paths in (("moves", prop.moves), ("still", prop.still)):
         for i, text in enumerate(paths):
             try:
-                relative, _, value = text.rpartition(":")
+                where, value = split_path(text, module)
                 path = ValuePath.parse(value)
-                where = relative[1:] if relative.startswith("/") else module_of(module, relative)
                 before = plain.get(where, path)
                 after = changed.get(where, path)
             except (ValueError, LookupError) as error:

@@ -12,7 +12,7 @@ from sitegen import schema
 from sitegen.diagnostics import Finding, Location
 from sitegen.resolver import Axis
 
-_PATH = re.compile(r"(?:(?P<operation>[a-z_][a-z0-9_]*)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z")
+_PATH = re.compile(r"(?:(?P<operation>[a-z_][a-z0-9_]*(?:@[a-z]+)?)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z")
 
 Key = tuple[str, str, int]
 
@@ -63,12 +63,25 @@ class Records:
 
 
 def module_of(place_module: str, relative: str) -> str:
+    """The module `relative` inside a place's module, or the absolute `/module`."""
+    if relative.startswith("/"):
+        return relative[1:]
     return ".".join(part for part in (place_module, relative) if part)
+
+
+def split_path(text: str, module: str) -> tuple[str, str]:
+    """Module and value path of `path`, `relative.module:path` or `/module:path`, seen from `module`."""
+    relative, _, value = text.rpartition(":")
+    return module_of(module, relative), value
 
 
 def environment(binding: schema.Binding, records: Records, module: str) -> dict[str, Any]:
     """Formula name -> captured value; raises `LookupError`."""
-    return {name: records.get(module, ValuePath.parse(path, binding)) for name, path in binding.bind.items()}
+    found = {}
+    for name, text in binding.bind.items():
+        where, value = split_path(text, module)
+        found[name] = records.get(where, ValuePath.parse(value, binding))
+    return found
 
 
 def unify(

@@ -28,6 +28,8 @@ def _blocks(view: ComponentView) -> Iterator[Block]:
     yield section("ports", "Inputs and outputs")
     yield section("parameters", "Parameters")
     yield section("checks", "Checks")
+    if view.cases:
+        yield section("cases", "Worked cases")
     if view.explanation:
         yield section("explanation", "Explanation")
     if view.excerpts:

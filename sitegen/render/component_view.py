@@ -12,6 +12,7 @@ from sitegen.render.context import PageContext, used
 from sitegen.render.page import slug
 from sitegen.render.view import (
     AccountView,
+    CaseView,
     CheckView,
     CodePlace,
     ComponentView,
@@ -28,7 +29,7 @@ from sitegen.resolver import part_id
 #: Statements that have a place of their own on the page.
 _ELSEWHERE = frozenset(
     ("purpose", "why", "in", "out", "dtype", "row", "account", "numeric", "explanation", "pin", "citation", "evidence")
-) | {"place"}
+) | {"place", "case"}
 
 #: What a check without words of its own says.
 _CHECKS = {
@@ -180,6 +181,22 @@ class ComponentViews(PageContext):
             views.append(CheckView(verdict.id, kind, html, mark, verdict.level, expected, actual, detail, anchor))
         return tuple(views)
 
+    def cases(self) -> tuple[CaseView, ...]:
+        by_id = {verdict.id: verdict for verdict in self.verdicts}
+        found = []
+        for case in self.component.cases:
+            statement = f"case:{case.id}"
+            wrong = self.prose.html(case.instead.text) if case.instead else None
+            results = tuple((key, literal(value)) for key, value in case.gives.items())
+            detail = by_id[statement].detail if case.instead and statement in by_id else ""
+            found.append(
+                CaseView(
+                    status.anchor(statement), self.prose.html(case.text), call(case), results, self.mark(statement),
+                    wrong, detail,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
     def place_rows(self) -> tuple[PlaceRow, ...]:
         here = self.place.id if self.place else ""
         return tuple(
@@ -268,6 +285,7 @@ class ComponentViews(PageContext):
             numerics=tuple(self.sentence(f"numeric:{n.id}", n.text, n.by, n.cites) for n in component.numerics),
             counts=self.counts(),
             checks=self.checks(),
+            cases=self.cases(),
             explanation=tuple(
                 self.sentence(f"explanation:{number}", claim.text, claim.by, claim.cites)
                 for number, claim in enumerate(component.explanation, 1)
@@ -330,3 +348,21 @@ class ComponentViews(PageContext):
             address,
         ]
         return ", ".join(part for part in parts if part) + "."
+
+
+def call(case: schema.WorkedCase) -> str:
+    """The call as it would be written in code."""
+    return f"{case.call}({', '.join(f'{name}={literal(value)}' for name, value in case.arguments.items())})"
+
+
+def literal(value: object) -> str:
+    """An argument or a result as plain text."""
+    if isinstance(value, dict):
+        if value.keys() == {"symbol"}:
+            return str(value["symbol"])
+        if "zeros" in value:
+            return f"zeros({literal(value['zeros'])})"
+        return literal(value.get("values"))
+    if isinstance(value, list):
+        return f"[{', '.join(literal(v) for v in value)}]"
+    return str(value)

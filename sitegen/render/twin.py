@@ -69,6 +69,17 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
             }
             for v in views.verdicts
         ],
+        "cases": [
+            {
+                "id": case.id,
+                "text": prose.plain(case.text),
+                "call": case.call,
+                "arguments": case.arguments,
+                "gives": case.gives,
+                "instead": prose.plain(case.instead.text) if case.instead else None,
+            }
+            for case in component.cases
+        ],
         "explanation": [prose.plain(claim.text) for claim in component.explanation],
         "code": [
             {

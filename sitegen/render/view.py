@@ -239,6 +239,19 @@ class CheckView:
 
 
 @dataclass(frozen=True)
+class CaseView:
+    """A worked case: a call, what it gives, and what a wrong version would do."""
+
+    anchor: str
+    text: Markup
+    call: str
+    results: tuple[tuple[str, str], ...]
+    mark: Mark
+    wrong: Markup | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
 class ExcerptView:
     anchor: str
     path: str
@@ -295,6 +308,7 @@ class ComponentView:
     numerics: tuple[Sentence, ...]
     counts: tuple[CountView, ...]
     checks: tuple[CheckView, ...]
+    cases: tuple[CaseView, ...]
     explanation: tuple[Sentence, ...]
     excerpts: tuple[ExcerptView, ...]
     evidence: tuple[EvidenceView, ...]
