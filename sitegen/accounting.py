@@ -258,20 +258,17 @@ def documented(model: Model, name: str) -> bool:
 
 
 def _expand(entry: dict[str, Any], config: dict[str, Any]) -> Iterator[str]:
+    """All names of a pattern: the first letter runs over the layers, the second over the rest of the instances."""
     pattern: str = entry["name_pattern"]
-    letters = re.findall(r"\{(\w+)\}", pattern)
+    letters = list(dict.fromkeys(re.findall(r"\{(\w+)\}", pattern)))
+    outer = letters[:1] if entry["layers"] else []
+    inner = letters[len(outer) :]
     layers = entry["layers"] or [0]
-    each = max(1, entry["instances"] // len(layers))
+    each = max(1, entry["instances"] // len(layers)) if inner else 1
     for layer in layers:
-        name = pattern
-        outer = [letter for letter in letters if letter in ("i", "m")]
-        for letter in outer:
-            name = name.replace("{" + letter + "}", str(layer))
-        inner = [letter for letter in letters if letter not in ("i", "m")]
-        if not inner:
-            yield name
-        for number in range(each if inner else 0):
-            yield name.replace("{" + inner[0] + "}", str(number))
+        name = pattern.replace("{" + outer[0] + "}", str(layer)) if outer else pattern
+        for number in range(each):
+            yield name.replace("{" + inner[0] + "}", str(number)) if inner else name
 
 
 # --- every element has one owner -------------------------------------------------------------------

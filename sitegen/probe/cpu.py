@@ -208,7 +208,7 @@ def capture(
     module = module_of(place_module, binding.module)
     where = located.at("values")
     try:
-        values = environment(binding, session.records, module)
+        values = environment(binding, session.records, place_module)
     except (LookupError, ValueError) as error:
         text = f"{str(error).strip(chr(34))} ({session.configuration.id}, place {occurrence.place.id})"
         result.fail(Finding("unknown-reference", text, where, component=component.id, statement="values"))

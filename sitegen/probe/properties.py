@@ -29,19 +29,21 @@ class Sides:
 
 
 def sides(text: str, names: set[str], where: Location) -> Sides:
-    """Parse `left = right`, `left <= right` or `left >= right`; raises `SpecInvalid`."""
-    parts = _RELATION.split(text)
+    """Parse `left = right`, `left <= right` or `left >= right`, perhaps with `for a = 1..n`; raises `SpecInvalid`."""
+    relation_text, loop, bounds = text.partition(" for ")
+    parts = _RELATION.split(relation_text)
     if len(parts) != 3:
         raise SpecInvalid(
             [Finding("expression-invalid", f"{text!r} is no relation", where, hint="write left = right, <= or >=")]
         )
     left, relation, right = (part.strip() for part in parts)
+    suffix = loop + bounds
     probe = formula.parse(f"sidesum = ({left}) + ({right})", where=where)
     free = sorted(formula.names(probe).scalars - names)
     target = f"[{','.join(free)}]" if free else ""
     return Sides(
-        formula.parse(f"leftside{target} = ({left}) + 0*({right})", where=where),
-        formula.parse(f"rightside{target} = ({right}) + 0*({left})", where=where),
+        formula.parse(f"leftside{target} = ({left}) + 0*({right}){suffix}", where=where),
+        formula.parse(f"rightside{target} = ({right}) + 0*({left}){suffix}", where=where),
         relation,
     )
 

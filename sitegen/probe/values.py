@@ -75,12 +75,19 @@ def split_path(text: str, module: str) -> tuple[str, str]:
     return module_of(module, relative), value
 
 
-def environment(binding: schema.Binding, records: Records, module: str) -> dict[str, Any]:
-    """Formula name -> captured value; raises `LookupError`."""
+def environment(binding: schema.Binding, records: Records, place_module: str) -> dict[str, Any]:
+    """Formula name -> captured value; raises `LookupError`.
+
+    A module in front of a path is looked for in the binding's module, then beside it, in the place's.
+    """
     found = {}
     for name, text in binding.bind.items():
-        where, value = split_path(text, module)
-        found[name] = records.get(where, ValuePath.parse(value, binding))
+        module, value = split_path(text, module_of(place_module, binding.module))
+        path = ValuePath.parse(value, binding)
+        beside, _ = split_path(text, place_module)
+        if ":" in text and (module, path.operation, path.occurrence) not in records.calls:
+            module = beside
+        found[name] = records.get(module, path)
     return found
 
 
