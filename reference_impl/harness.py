@@ -340,3 +340,39 @@ def check_kernel(name: str, target: str) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+@functools.cache
+def measured_layers() -> tuple[Any, ...]:
+    """All parts of one layer of each kind at the released widths, with their kernels on the first GPU."""
+    from .kernels import check, layers
+
+    return tuple(layers.measure(check.cuda_target()))
+
+
+@functools.cache
+def copied_bytes_a_second() -> float:
+    from .kernels import layers
+
+    return layers.copy_rate()
+
+
+def measure(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A measurement on the GPU: `layer` (kind, part, call) or `seam` (tokens).
+
+    -> passed, expected, actual (of the comparison with the plain operations) and detail (time, bytes, memory, in words).
+    KeyError for a measurement or a part that there is not.
+    """
+    if name == "seam":
+        from .kernels import check, seam_check
+
+        return seam_check.measure(int(arguments["tokens"]), check.cuda_target(), copied_bytes_a_second())
+    if name != "layer":
+        raise KeyError(name)
+    wanted = arguments["kind"], arguments["part"], arguments["call"]
+    for part in measured_layers():
+        if (part.kind, part.part, part.call) == wanted:
+            from .kernels import layers
+
+            return layers.described(part, copied_bytes_a_second())
+    raise KeyError(", ".join(map(str, wanted)))

@@ -75,7 +75,8 @@ def component_digest(sources: Sources, id: str, level: str) -> str:
     model = sources.model
     if level == "gpu":
         values = sources.components[id].component.values
-        return digest([values.operation if values else None, bool(values and values.kernel), sources.config])
+        measured = [[m.id, m.run, m.arguments] for m in sources.components[id].component.measurements]
+        return digest([values.operation if values else None, bool(values and values.kernel), measured, sources.config])
     return digest(
         [
             sources.components[id].component.model_dump(mode="json"),

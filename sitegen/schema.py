@@ -382,6 +382,15 @@ class WorkedCase(Strict):
     instead: Instead | None = None
 
 
+class Measurement(Strict):
+    """Something that only a GPU can show: `run` names what the implementation measures, `with` its arguments."""
+
+    id: Id
+    text: Line
+    run: str
+    arguments: dict[str, Any] = Field(default={}, alias="with")
+
+
 class Code(Strict):
     """A pin into the project's own code: symbol and quoted fragment, resolved to lines."""
 
@@ -428,6 +437,7 @@ class Component(Strict):
     numerics: list[Numeric] = []
     properties: list[Property] = []
     cases: list[WorkedCase] = []
+    measurements: list[Measurement] = []
     reason: Reason
     explanation: list[Claim] = []
     code: list[Code] = []

@@ -349,6 +349,8 @@ def texts(component: schema.Component) -> Iterator[tuple[tuple[str | int, ...], 
     for name in ("inputs", "outputs", "parameters", "steps", "numerics", "properties", "explanation"):
         for number, item in enumerate(getattr(component, name)):
             yield (name, number, "text"), item.text
+    for number, measurement in enumerate(component.measurements):
+        yield ("measurements", number, "text"), measurement.text
     for number, case in enumerate(component.cases):
         yield ("cases", number, "text"), case.text
         if case.instead:

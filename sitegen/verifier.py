@@ -292,7 +292,7 @@ def level_of(statement: Statement) -> str:
     """The level that a statement needs at least."""
     if statement.kind in ("row", "account", "place"):
         return "meta"
-    if statement.kind == "kernel-gpu":
+    if statement.kind in ("kernel-gpu", "measurement"):
         return "gpu"
     if statement.kind in ("in", "out", "dtype", "step", "property", "case", "kernel"):
         return "cpu"

@@ -8,7 +8,7 @@ after the rounding that float32 sums may have where terms cancel.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -145,3 +145,29 @@ def agreement(
         normed_ulps=max(part.normed_ulps for part in parts),
         complete=all(part.complete for part in parts),
     )
+
+
+def measure(tokens: int, target: Any, rate: float) -> dict[str, Any]:
+    """-> agreement, time and bytes of one seam at the released width; `rate` is the bytes a second of a copy."""
+    from .check import median_microseconds
+    from .released import released_args
+    from .seam import hc_seam
+
+    args = released_args()
+    constants = dict(n=args.hc_mult, iters=args.hc_sinkhorn_iters, hc_eps=args.hc_eps, norm_eps=args.norm_eps)
+    inputs = draw(tokens, args.dim, n=args.hc_mult, device="cuda")
+    result = hc_seam(*inputs, **constants, target=target)
+    found = agreement(inputs, result, **constants)
+    microseconds, _ = median_microseconds(lambda: hc_seam(*inputs, **constants, target=target))
+    moved = (2 * args.hc_mult + 2) * args.dim * 2 * tokens
+    copy = moved / rate * 1e6
+    return {
+        "passed": found.passed,
+        "expected": f"coefficients within {COEFFICIENT_ERROR:g}, streams {STREAM_ULPS} and input {NORMED_ULPS} ulp",
+        "actual": f"{found.coefficient_error:.2e}, {found.stream_ulps:.2f} and {found.normed_ulps:.2f} ulp",
+        "detail": (
+            f"{tokens:,} tokens in one launch: {microseconds:.1f} µs for {moved / 1e6:,.0f} MB of streams, "
+            f"{100 * copy / microseconds:.0f} % of the rate of a copy; coefficients within "
+            f"{found.coefficient_error:.1e} of float64, streams within {found.stream_ulps:.2f} ulp"
+        ),
+    }

@@ -10,6 +10,7 @@ from types import ModuleType
 
 from sitegen import facts
 from sitegen.diagnostics import Finding
+from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
 from sitegen.resolver import Model
 
@@ -25,6 +26,7 @@ def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[s
     done: dict[str, list[dict]] = {}
     for id in ids:
         component = model.component(id)
+        measure(model.components[id], harness, result, progress)
         if component.values is None or not component.values.kernel:
             continue
         operation = component.values.operation
@@ -49,6 +51,34 @@ def run(model: Model, ids: list[str], harness: ModuleType, progress: Callable[[s
         result.hold(id, "kernel-gpu", summary(done[operation]))
     result.versions = {"cuda": str(torch.version.cuda), "memory": f"{properties.total_memory // 2**30} GiB"}
     return result
+
+
+def measure(located: Located, harness: ModuleType, result: LevelResult, progress: Callable[[str], None]) -> None:
+    """Run the component's measurements: each must agree with the plain operations, and says what it took."""
+    for number, measurement in enumerate(located.component.measurements):
+        about = {"component": located.component.id, "statement": f"measurement:{measurement.id}"}
+        progress(f"gpu: {located.component.id}, {measurement.id}")
+        try:
+            seen = harness.measure(measurement.run, measurement.arguments)
+        except KeyError as error:
+            where = located.at("measurements", number, "run")
+            message = f"the implementation has no measurement {error.args[0]!r}"
+            result.fail(Finding("unknown-reference", message, where, **about))
+            continue
+        if seen["passed"]:
+            result.hold(*about.values(), seen["detail"])
+        else:
+            result.fail(
+                Finding(
+                    "kernel-mismatch",
+                    "the kernels disagree with the plain operations on the device",
+                    located.at("measurements", number, "run"),
+                    expected=seen["expected"],
+                    actual=seen["actual"],
+                    hint="the plain operations are the definition",
+                    **about,
+                )
+            )
 
 
 def summary(rows: list[dict]) -> str:

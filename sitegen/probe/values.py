@@ -12,7 +12,9 @@ from sitegen import schema
 from sitegen.diagnostics import Finding, Location
 from sitegen.resolver import Axis
 
-_PATH = re.compile(r"(?:(?P<operation>[a-z_][a-z0-9_]*(?:@[a-z]+)?)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z")
+_PATH = re.compile(
+    r"(?:(?P<operation>[a-z_][a-z0-9_]*(?:@[a-z]+)?)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z"
+)
 
 Key = tuple[str, str, int]
 

@@ -162,6 +162,7 @@ class ComponentViews(PageContext):
         """Every statement that has no table of its own on the page, with what was seen."""
         properties = {f"property:{p.id}": p for p in self.component.properties}
         texts = {f"step:{s.id}": s.text for s in self.component.steps}
+        measured = {f"measurement:{m.id}": m.text for m in self.component.measurements}
         views = []
         for verdict in self.verdicts:
             if verdict.id in properties:
@@ -171,6 +172,8 @@ class ComponentViews(PageContext):
                 kind = "formula"
                 text = self.prose.html(texts.get(verdict.id, verdict.name))
                 html = Markup('<a href="#{}">{}</a>').format(status.anchor(verdict.id), text)
+            elif verdict.id in measured:
+                kind, html = "on a GPU", self.prose.html(measured[verdict.id])
             elif verdict.kind in _ELSEWHERE:
                 continue
             else:
