@@ -284,8 +284,8 @@ def named_function(name: str) -> Callable[..., Any]:
 def evaluate(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Call a function with plain values: lists become tensors where it takes tensors; -> results by name.
 
-    A tensor may be `{"values": list, "dtype": "bfloat16"}` or `{"zeros": shape}` too.  KeyError for an unknown function,
-    TypeError or ValueError for arguments that it does not take.
+    A tensor may be `{"values": list, "dtype": "bfloat16"}` or `{"zeros": shape}` too.  KeyError for an unknown
+    function, TypeError or ValueError for arguments that it does not take.
     """
     function = named_function(name)
     parameters = inspect.signature(function).parameters
@@ -360,7 +360,7 @@ def copied_bytes_a_second() -> float:
 def measure(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A measurement on the GPU: `layer` (kind, part, call) or `seam` (tokens).
 
-    -> passed, expected, actual (of the comparison with the plain operations) and detail (time, bytes, memory, in words).
+    -> passed, expected, actual (of the comparison with the plain operations), and detail: time, bytes, memory, in words.
     KeyError for a measurement or a part that there is not.
     """
     if name == "seam":
