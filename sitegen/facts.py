@@ -81,7 +81,7 @@ def component_digest(sources: Sources, id: str, level: str) -> str:
         [
             sources.components[id].component.model_dump(mode="json"),
             {n: s.model_dump(mode="json") for n, s in sources.symbols.items()},
-            [p.model_dump(mode="json") for p in model.places],
+            [p.model_dump(mode="json", exclude={"title", "text"}) for p in model.places],
             [c.model_dump(mode="json") for c in model.configurations],
             sources.config,
         ]

@@ -16,6 +16,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*'*$", ma
 Text = Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\n]*\n?$")]
 Count = Annotated[int | str, Field(description="an exact integer expression over symbols")]
+Mark = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,2}$")]
 AxisText = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)]
 Lines = Annotated[list[int], Field(description="first and last line, from 1, both cited")]
 
@@ -66,6 +67,43 @@ class Place(Strict):
     text: Text | None = None
 
 
+class Kind(Strict):
+    """What a kind of layer is called, and the one or two letters that stand for it in the layer map."""
+
+    title: Line
+    mark: Mark
+
+
+class Relation(Strict):
+    """What some layers own and others use, derived from a list of layers in the configuration.
+
+    `owners` names a field whose layers own it; `source_of` one whose layers own it and lend it: a layer uses that
+    of the last owner before it, from the first on, or only the layers of the field `users` do.  It speaks of the
+    layers of the place `within`; where `components` are named, they occur in the owners and nowhere else in it.
+    """
+
+    id: Id
+    title: Line
+    mark: Mark
+    owns: Line = Field(description="what an owner does, such as: compresses keys of its own")
+    uses: Line | None = Field(default=None, description="what another does, before its source: reads the keys of")
+    owners: str | None = None
+    source_of: str | None = None
+    users: str | None = None
+    within: Id | None = None
+    components: list[Id] = []
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Relation:
+        if (self.owners is None) == (self.source_of is None):
+            raise ValueError("give either owners or source_of")
+        if (self.source_of is None) != (self.uses is None):
+            raise ValueError("source_of and uses belong together")
+        if self.users is not None and self.source_of is None:
+            raise ValueError("users needs source_of")
+        return self
+
+
 class Configuration(Strict):
     """A small configuration for runs: fields that differ from the released one, and how to build it."""
 
@@ -105,6 +143,8 @@ class ModelFile(Strict):
     documented: list[str] = Field(default=["*"], description="tensor-name patterns that components own completely")
     configurations: list[Configuration]
     places: list[Place]
+    kinds: dict[str, Kind] = Field(default={}, description="the kinds of layer that places name")
+    relations: list[Relation] = []
 
 
 # --- symbols, sources, evidence, policies ----------------------------------------------------------

@@ -14,6 +14,7 @@ from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
 from sitegen.formula.symboltex import SymbolTex
 from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
+from sitegen.relations import relation_findings
 from sitegen.render.text import Link, Quote, parse_prose, walk
 from sitegen.resolver import Axis, Model
 from sitegen.statements import SENTENCES, component_statements
@@ -75,7 +76,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
     for name in model.sources.sources.sources:
         for finding in source_findings(model, name):
             result.fail(finding)
-    for finding in size_findings(model):
+    for finding in (*size_findings(model), *relation_findings(model)):
         result.fail(finding)
     for name, policy in model.sources.policies.items():
         result_of = policy_finding(accounts, name, policy)

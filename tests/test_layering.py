@@ -17,7 +17,7 @@ FLOORS = (
     ("schema",),
     ("loader",),
     ("resolver",),
-    ("accounting", "statements", "report", "probe/result"),
+    ("accounting", "relations", "statements", "report", "probe/result"),
     ("facts", "render/"),
     ("probe/",),
     ("static",),

@@ -21,7 +21,7 @@ def site_assets(pages: Iterable[str], cache: Path | None = None) -> dict[str, by
         shown |= math.characters(html)
     folder = package_files("sitegen") / "assets"
     return {
-        STYLE: (folder / "sitegen.css").read_bytes(),
+        STYLE: b"\n".join((folder / name).read_bytes() for name in ("sitegen.css", "pictures.css")),
         SCRIPT: (folder / "sitegen.js").read_bytes(),
         f"{FOLDER}/{font.FILE_NAME}": font.subset_font(shown, cache),
         f"{FOLDER}/{font.LICENCE_NAME}": (folder / font.LICENCE_NAME).read_bytes(),

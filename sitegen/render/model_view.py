@@ -11,23 +11,10 @@ from sitegen.render import paths, places, status
 from sitegen.render.book import Book
 from sitegen.render.context import Workshop
 from sitegen.render.page import Addresses
+from sitegen.render.places import layers_text
 from sitegen.render.prose import PageProse
 from sitegen.render.view import Crumb, Link, ModelView, PlaceBranch, PlaceView, PolicyRow, Proof, TreeRow
 from sitegen.resolver import Occurrence, Place, part_id
-
-
-def layers_text(layers: Sequence[int]) -> str:
-    """Layer numbers as ranges: `layers 0, 1`, `layers 3–7, 9–13`."""
-    if not layers:
-        return ""
-    spans: list[list[int]] = []
-    for layer in sorted(layers):
-        if spans and layer == spans[-1][1] + 1:
-            spans[-1][1] = layer
-        else:
-            spans.append([layer, layer])
-    shown = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in spans)
-    return f"layer{'s' if len(layers) > 1 else ''} {shown}"
 
 
 def proof(book: Book, start: str, addresses: Addresses) -> Proof:

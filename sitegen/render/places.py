@@ -3,12 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sitegen.render import paths
 from sitegen.render.page import Addresses
 from sitegen.render.view import Crumb, Link
 from sitegen.resolver import Model, Occurrence, Place
+
+
+def layers_text(layers: Sequence[int]) -> str:
+    """Layer numbers as ranges: `layers 0, 1`, `layers 3–7, 9–13`."""
+    if not layers:
+        return ""
+    spans: list[list[int]] = []
+    for layer in sorted(layers):
+        if spans and layer == spans[-1][1] + 1:
+            spans[-1][1] = layer
+        else:
+            spans.append([layer, layer])
+    shown = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in spans)
+    return f"layer{'s' if len(layers) > 1 else ''} {shown}"
 
 
 def times_title(place: Place) -> str:

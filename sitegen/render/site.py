@@ -16,6 +16,8 @@ from sitegen.render.component_page import component_blocks
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.context import Workshop
 from sitegen.render.page import Block, Page, block_markdown
+from sitegen.render.pictures.layer_map import layer_map, swatch
+from sitegen.render.pictures.schedule import map_view
 from sitegen.render.settings import Settings
 from sitegen.render.templates import fill
 from sitegen.render.twin import component_json
@@ -135,8 +137,12 @@ def model_page(workshop: Workshop) -> Page:
     path = paths.model_page(model.name)
     view = model_view.model_view(workshop)
     outer = [row for row in model_view.component_tree(workshop, path) if not row.depth]
-    blocks = [
-        Block(fill("model.html.j2", v=view)),
+    blocks = [Block(fill("model.html.j2", v=view))]
+    layers = map_view(model, path, workshop.settings.addresses)
+    if layers is not None:
+        html = fill("picture/layer_map.html.j2", v=layers, picture=layer_map(layers), swatch=swatch)
+        blocks.append(Block(html, "Layer map", "layer-map"))
+    blocks += [
         Block(fill("tree.html.j2", rows=outer, more=view.all_components), "Components", "components"),
         Block(fill("branches.html.j2", branches=view.places, more=view.all_places), "Places", "places"),
     ]
