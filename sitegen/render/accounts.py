@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sitegen import schema
 from sitegen.render.book import Account, Book, RowCount, Verdict
 from sitegen.render.page import slug
-from sitegen.render.places import factor_title
+from sitegen.render.places import times_title
 from sitegen.render.status import mark
 from sitegen.render.view import AccountView, CountView, Factor, Link, Mark, RowView, Side
 from sitegen.resolver import Model, Occurrence
@@ -60,7 +60,7 @@ def factors(occurrence: Occurrence, account: Account) -> tuple[Factor, ...]:
     total = account.per_instance
     for place in repeated:
         total *= place.row.repeat
-        result.append(Factor(factor_title(place), place.row.repeat, total))
+        result.append(Factor(times_title(place), place.row.repeat, total))
     return tuple(result)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sitegen.render.page import Block
+from sitegen.render.pictures.dataflow import FlowView, dataflow, flow_lines
 from sitegen.render.templates import fill
 from sitegen.render.view import ComponentView
 
@@ -13,6 +14,12 @@ from sitegen.render.view import ComponentView
 def component_blocks(view: ComponentView) -> tuple[Block, ...]:
     """The page's blocks, top to bottom; a section without content is left out, never shown empty."""
     return tuple(_blocks(view))
+
+
+def flow_block(flow: FlowView, heading: str) -> Block:
+    """A dataflow picture with its list in words; the words stand elsewhere on the page, so search needs neither."""
+    html = fill("picture/flow.html.j2", picture=dataflow(flow), lines=flow_lines(flow), loose=flow.loose)
+    return Block(html, heading, heading.lower().replace(" ", "-"), searchable=False)
 
 
 def _blocks(view: ComponentView) -> Iterator[Block]:
@@ -26,6 +33,8 @@ def _blocks(view: ComponentView) -> Iterator[Block]:
         yield section("formula", "Formula")
     yield section("symbols", "Symbols")
     yield section("ports", "Inputs and outputs")
+    if view.flow is not None:
+        yield flow_block(view.flow, "Parts")
     yield section("parameters", "Parameters")
     yield section("checks", "Checks")
     if view.cases:

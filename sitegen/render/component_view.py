@@ -10,6 +10,7 @@ from sitegen.render import accounts, excerpts, math, paths, places, status
 from sitegen.render.book import Verdict
 from sitegen.render.context import PageContext, used
 from sitegen.render.page import slug
+from sitegen.render.pictures.connections import component_flow
 from sitegen.render.view import (
     AccountView,
     CaseView,
@@ -314,7 +315,21 @@ class ComponentViews(PageContext):
             cite=self.cite(),
             place_title=places.chain_title(self.place) if self.place else "",
             tensors=self.tensors(),
+            flow=component_flow(model, self.id, self.parts_here(), self.values, lambda id: self.link(id).href),
         )
+
+    def parts_here(self) -> tuple[str, ...]:
+        """The component's parts, in this place those that occur in it."""
+        children = self.model.children[self.id]
+        if self.place is None:
+            return children
+        around = {
+            o.component: o.parents[-1:]
+            for id in children
+            for o in self.model.occurrences[id]
+            if o.place.id == self.place.id
+        }
+        return tuple(id for id in children if around.get(id) == (self.id,))
 
     def up(self) -> Link:
         if self.place is not None:

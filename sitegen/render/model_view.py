@@ -84,7 +84,7 @@ def place_branches(workshop: Workshop, start: str, within: Place | None = None) 
             PlaceBranch(
                 len(place.parents) - base,
                 Link(places.times_title(place), addresses.href(start, paths.place_page(model.name, place.id))),
-                place.multiplicity,
+                places.in_all(place),
                 layers_text(place.layers),
                 direct,
             )
@@ -153,7 +153,7 @@ def place_view(workshop: Workshop, place: Place, occurrences: Sequence[Occurrenc
     return PlaceView(
         places.times_title(place),
         tuple(crumbs),
-        place.multiplicity,
+        places.in_all(place),
         layers_text(place.layers),
         _prose().html(place.row.text) if place.row.text else Markup(""),
         place.row.path,

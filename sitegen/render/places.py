@@ -26,19 +26,16 @@ def layers_text(layers: Sequence[int]) -> str:
 
 
 def times_title(place: Place) -> str:
-    """A place's title with how often it is repeated, as in `5 reusing layers` and `6 layers (× 3)`."""
+    """A place's title with how often it is repeated, as in `5 reusing layers` and `3 groups of 6 layers`."""
     repeat = place.row.repeat
     if repeat == 1 or place.title.startswith(f"{repeat:,} "):
         return place.title
-    return f"{place.title} (× {repeat:,})" if place.title[:1].isdigit() else f"{repeat:,} {place.title}"
+    return f"{repeat:,} groups of {place.title}" if place.title[:1].isdigit() else f"{repeat:,} {place.title}"
 
 
-def factor_title(place: Place) -> str:
-    """What a place multiplies by, as in `5 reusing layers` and `3 groups of 6 layers`."""
-    repeat = place.row.repeat
-    if place.title.startswith(f"{repeat:,} ") or not place.title[:1].isdigit():
-        return times_title(place)
-    return f"{repeat:,} groups of {place.title}"
+def in_all(place: Place) -> int:
+    """How often a place occurs, where its title alone does not say so; else 0."""
+    return place.multiplicity if place.multiplicity != place.row.repeat else 0
 
 
 def chain_title(place: Place) -> str:

@@ -12,10 +12,11 @@ from sitegen.render import model_view, paths, places
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
 from sitegen.render.code import Highlighter
-from sitegen.render.component_page import component_blocks
+from sitegen.render.component_page import component_blocks, flow_block
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.context import Workshop
 from sitegen.render.page import Block, Page, block_markdown
+from sitegen.render.pictures.connections import place_flow
 from sitegen.render.pictures.layer_map import layer_map, swatch
 from sitegen.render.pictures.schedule import map_view
 from sitegen.render.settings import Settings
@@ -175,8 +176,18 @@ def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurren
     """The page of a place."""
     model = workshop.model
     place = model.places[place_id]
+    view_path = paths.place_page(model.name, place_id)
     view = model_view.place_view(workshop, place, occurrences)
     blocks = [Block(fill("place.html.j2", v=view))]
+    sizes = model.symbols(place=place, layer=place.layers[0] if place.layers else None)
+    flow = place_flow(
+        model,
+        place,
+        sizes,
+        lambda id: places.component_link(model, view_path, workshop.settings.addresses, id, place).href,
+    )
+    if flow is not None:
+        blocks.append(flow_block(flow, "How they connect"))
     if view.tree:
         blocks.append(Block(fill("tree.html.j2", rows=view.tree, more=None), "Components here", "components"))
     if view.inner:

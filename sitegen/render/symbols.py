@@ -73,6 +73,16 @@ class Symbols:
         return AxisView(f"{size:,}" if size is not None else axis.size, _short(name) or axis.letter, symbol)
 
 
+def axis_sizes(axes: Iterable[str], sizes: Mapping[str, int | float]) -> tuple[str, ...]:
+    """Axes as sizes where the configuration fixes them, else as letters."""
+    found = []
+    for text in axes:
+        axis = Axis.parse(text)
+        size = _size(axis.size, sizes)
+        found.append(axis.size if size is None else f"{size:,}")
+    return tuple(found)
+
+
 def _size(text: str, sizes: Mapping[str, int | float]) -> int | None:
     from sitegen import expr
 

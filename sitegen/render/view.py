@@ -11,6 +11,8 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from sitegen.render.pictures.dataflow import FlowView
+
 State = Literal["executed", "verified", "cited", "stale", "not-run", "failed"]
 
 #: The word shown for each state; shape and colour come from the style sheet.
@@ -324,6 +326,7 @@ class ComponentView:
     cite: str = ""
     place_title: str = ""
     tensors: tuple[str, ...] = ()
+    flow: FlowView | None = None
 
     @property
     def leaf(self) -> bool:
@@ -361,7 +364,7 @@ class PlaceBranch:
 
     depth: int
     link: Link
-    times: int
+    in_all: int  # how often it occurs, where its title does not say so
     layers: str
     components: tuple[Link, ...]
 
@@ -400,7 +403,7 @@ class PlaceView:
 
     title: str
     crumbs: tuple[Crumb, ...]
-    times: int
+    in_all: int
     layers: str
     text: Markup
     module: str

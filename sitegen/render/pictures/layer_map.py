@@ -10,6 +10,7 @@ from functools import cached_property
 
 from markupsafe import Markup
 
+from sitegen.render.pictures.geometry import Box
 from sitegen.render.pictures.svg import defs, svg, tag, text_width
 
 #: Sizes in pixels of a wide screen.
@@ -70,28 +71,6 @@ class MapView:
     cells: tuple[CellView, ...]
     tracks: tuple[TrackView, ...]
     rows: tuple[MapRow, ...]
-
-
-@dataclass(frozen=True)
-class Box:
-    """Where something is drawn: left, top, width, height."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def overlaps(self, other: Box) -> bool:
-        return (
-            self.x < other.x + other.width
-            and other.x < self.x + self.width
-            and self.y < other.y + other.height
-            and other.y < self.y + self.height
-        )
-
-    @property
-    def middle(self) -> float:
-        return self.x + self.width / 2
 
 
 @dataclass(frozen=True)
