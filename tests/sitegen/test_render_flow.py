@@ -228,12 +228,11 @@ def flows(model: resolver.Model) -> list[FlowView]:
     def href(id: str) -> str:
         return f"../{id}/"
 
-    found = [
-        component_flow(
-            model, id, parts, model.symbols(place=(o := model.occurrences[id][0]).place, layer=o.layers[0]), href
-        )
-        for id, parts in model.children.items()
-    ]
+    found: list[FlowView | None] = []
+    for id, parts in model.children.items():
+        first = model.occurrences[id][0]
+        sizes = model.symbols(place=first.place, layer=first.layers[0])
+        found.append(component_flow(model, id, parts, sizes, href))
     found += [place_flow(model, place, model.symbols(), href) for place in model.places.values()]
     return [view for view in found if view is not None]
 

@@ -150,12 +150,12 @@ def _edge(edge: FlowEdge, route: Route) -> Markup:
     """An arrow along its uprights, with its label right of the last one."""
     path, before = "", (0.0, 0.0)
     for x, top, bottom in route.uprights:
-        bend = BETWEEN * 0.4
-        path += (
-            f"C{number(before[0])} {number(before[1] + bend)} {number(x)} {number(top - bend)} {number(x)} {number(top)}"
-            if path
-            else f"M{number(x)} {number(top)}"
-        )
+        if path:
+            bend = BETWEEN * 0.4
+            points = (before[0], before[1] + bend, x, top - bend, x, top)
+            path += "C" + " ".join(number(value) for value in points)
+        else:
+            path = f"M{number(x)} {number(top)}"
         path += f"V{number(bottom)}"
         before = (x, bottom)
     x, y = before
