@@ -19,6 +19,7 @@ from sitegen.render.page import Block, Page, block_markdown
 from sitegen.render.pictures.connections import place_flow
 from sitegen.render.pictures.layer_map import layer_map, swatch
 from sitegen.render.pictures.schedule import map_view
+from sitegen.render.pictures.shares import share_tree
 from sitegen.render.settings import Settings
 from sitegen.render.templates import fill
 from sitegen.render.twin import component_json
@@ -163,7 +164,10 @@ def index_pages(workshop: Workshop) -> Iterator[Page]:
     head = fill(
         "index.html.j2", title="Components", text=f"{len(rows):,} components of {title}, parts below their whole."
     )
-    blocks = (Block(head), Block(fill("tree.html.j2", rows=rows, more=None)))
+    whole = sum(account.own for id in model.components if (account := workshop.book.account(id)))
+    around = {id: parents[-1] for id in workshop.order if (parents := places.ancestors(model, id))}
+    nodes = share_tree(list(zip(workshop.order, rows, strict=True)), around, whole)
+    blocks = (Block(head), Block(fill("picture/shares.html.j2", nodes=nodes, whole=whole)))
     yield Page(path, "Components", blocks, f"All components of {title} with their totals.", file)
     path = paths.places_page(model.name)
     branches = model_view.place_branches(workshop, path)

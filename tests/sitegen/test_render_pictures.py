@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 from project_copy import MODEL, ROOT
-from test_render_site import FILES
+from test_render_site import FILES, book
 
 from sitegen import loader, relations, resolver
 from sitegen.diagnostics import SpecInvalid
 from sitegen.render.page import Addresses
 from sitegen.render.pictures.layer_map import CAPACITY, Geometry, MapView, layer_map
 from sitegen.render.pictures.schedule import map_view
+from sitegen.render.pictures.shares import share_bar, share_text
 from sitegen.render.pictures.svg import text_width, wrapped
+from sitegen.render.site import render
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +214,36 @@ def test_titles_fit_their_boxes(text: str, width: float, lines: tuple[str, ...])
     found = wrapped(text, 12, width)
     assert all(text_width(line, 12) <= width for line in found)
     assert len(found) <= 2 and found[0] == lines[0] and (len(found) == len(lines))
+
+
+# --- the component tree ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0, 100, ""),
+        (100, 100, "100 %"),
+        (99_999, 100_000, "> 99.9 %"),
+        (484, 1000, "48.4 %"),
+        (16, 100_000, "0.016 %"),
+        (1, 10**9, "< 0.0001 %"),
+    ],
+)
+def test_a_share_is_said_in_words(part: int, whole: int, text: str) -> None:
+    assert share_text(part, whole) == text
+    widths = [float(w) for w in re.findall(r'width="([\d.]+)" height="4"', share_bar(part, whole))]
+    assert widths == ([round(max(0.5, 100 * part / whole), 1)] if part else [])
+
+
+def test_the_component_tree_lists_every_component_once_with_its_share(tmp_path: Path) -> None:
+    site = render([book(tmp_path)])
+    html = next(p for p in site.pages if p.path == "toy/components/index.md").html()
+    assert re.findall(r'ms-shares__name"><a href="([^"]*)"', html) == ["norm/", "mix/", "mix/weights/"]
+    told = " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+    assert "shares are of the 1,088 that documented components own" in told
+    assert "learned , × 4 1,088 100 %" in told.replace("learned,", "learned ,")
+    assert "Weights learned , × 4 1,024 94.1 %" in told.replace("learned,", "learned ,")
+    assert "1 part of 流组合 *mix* <T>" in told and "no parameters" in told
+    inside = html[html.index("<details") : html.index("</details>")]
+    assert "mix/weights/" in inside and 'href="norm/"' not in inside
