@@ -24,6 +24,8 @@ NAMES = {
     "ours-sinkhorn": "**ours**, split + Sinkhorn alone",
     "flag_gems-sinkhorn": "FlagGems, split + Sinkhorn alone",
 }
+#: The figure that the site puts here, made from the same record.
+FIGURE = "<!-- sitegen:figure stream_weights_for_attention#seam -->"
 #: The targets that the work was measured against: at most so many times the copy, from so many tokens on.
 TARGET, TARGET_FROM = 1.14, 4096
 
@@ -81,6 +83,8 @@ def page() -> str:
         "## The seam",
         "",
         *table(rows),
+        "",
+        FIGURE,
         "",
         f"Bytes moved, by the hardware counters: {bytes_text}.",
         "",

@@ -79,7 +79,7 @@ def component_digest(sources: Sources, id: str, level: str) -> str:
         return digest([values.operation if values else None, bool(values and values.kernel), measured, sources.config])
     return digest(
         [
-            sources.components[id].component.model_dump(mode="json"),
+            sources.components[id].component.model_dump(mode="json", exclude={"figures"}),
             {n: s.model_dump(mode="json") for n, s in sources.symbols.items()},
             [p.model_dump(mode="json", exclude={"title", "text"}) for p in model.places],
             [c.model_dump(mode="json") for c in model.configurations],

@@ -54,6 +54,7 @@ class Sources:
     components: dict[str, Located]
     config: dict[str, Any]
     table: list[dict[str, Any]] = field(repr=False, default_factory=list)
+    records: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
     files: tuple[str, ...] = ()
 
     @property
@@ -119,6 +120,7 @@ class _Loader:
         evidence, evidence_document = self.read(self.folder / "evidence.yml", schema.EvidenceFile)
         policies, policies_document = self.read(self.folder / "policies.yml", schema.PoliciesFile)
         components = self.components()
+        records = self.records(components)
         config: dict[str, Any] = {}
         table: list[dict[str, Any]] = []
         if model is not None and model_document is not None:
@@ -155,6 +157,7 @@ class _Loader:
             components=components,
             config=config,
             table=table,
+            records=records,
             files=tuple(self.files),
         )
 
@@ -262,6 +265,15 @@ class _Loader:
                 found.setdefault(component.id, located)
                 lower.setdefault(component.id.lower(), component.id)
         return found
+
+    def records(self, components: dict[str, Located]) -> dict[str, dict[str, Any]]:
+        """The records that figures are made of, each read once."""
+        found: dict[str, dict[str, Any] | None] = {}
+        for located in components.values():
+            for number, figure in enumerate(located.component.figures):
+                if figure.record is not None and figure.record not in found:
+                    found[figure.record] = self.json(figure.record, located.at("figures", number, "record"), dict)
+        return {path: record for path, record in found.items() if record is not None}
 
     def component_file(self, document: Document) -> Iterator[Located]:
         data = document.data

@@ -79,6 +79,8 @@ def component_statements(model: Model, id: str) -> Iterator[Statement]:
         yield Statement(id, f"case:{case.id}", located.at("cases", number, "gives"))
     for number, measurement in enumerate(c.measurements):
         yield Statement(id, f"measurement:{measurement.id}", located.at("measurements", number, "run"))
+    for number, figure in enumerate(c.figures):
+        yield Statement(id, f"figure:{figure.id}", located.at("figures", number, "panels"))
     for number, claim in enumerate(c.explanation):
         where = located.at("explanation", number, "text")
         yield Statement(id, f"explanation:{number + 1}", where, carriers(claim.by), tuple(claim.cites))

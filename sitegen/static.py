@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from sitegen import accounting, expr, formula, pins, schema
 from sitegen.accounting import Accounts
 from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
+from sitegen.figures import figure_findings
 from sitegen.formula.symboltex import SymbolTex
 from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
@@ -64,6 +65,10 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
         result.hold(id, "account")
         for step in located.component.steps:
             result.hold(id, f"step:{step.id}", "parses and renders")
+        for number, figure in enumerate(located.component.figures):
+            for finding in figure_findings(model, id, number):
+                result.fail(finding)
+            result.hold(id, f"figure:{figure.id}", f"every bar has its value in {figure.record or 'the configuration'}")
     used = {name for located in model.components.values() for name in cited(located.component)}
     used |= {name for policy in model.sources.policies.values() for name in policy.evidence}
     for name in model.sources.evidence:
@@ -356,6 +361,11 @@ def texts(component: schema.Component) -> Iterator[tuple[tuple[str | int, ...], 
         yield ("cases", number, "text"), case.text
         if case.instead:
             yield ("cases", number, "instead", "text"), case.instead.text
+    for number, figure in enumerate(component.figures):
+        yield ("figures", number, "text"), figure.text
+        for k, panel in enumerate(figure.panels):
+            for n, bar in enumerate(panel.bars):
+                yield ("figures", number, "panels", k, "bars", n, "title"), bar.title
     for number, code in enumerate(component.code):
         if code.text:
             yield ("code", number, "text"), code.text

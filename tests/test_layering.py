@@ -17,7 +17,7 @@ FLOORS = (
     ("schema",),
     ("loader",),
     ("resolver",),
-    ("accounting", "relations", "statements", "report", "probe/result"),
+    ("accounting", "figures", "relations", "statements", "report", "probe/result"),
     ("facts", "render/"),
     ("probe/",),
     ("static",),

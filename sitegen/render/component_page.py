@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from markupsafe import Markup
+
 from sitegen.render.page import Block
+from sitegen.render.pictures.bars import FigureView, heading, panel_svg
 from sitegen.render.pictures.dataflow import FlowView, dataflow, flow_lines
 from sitegen.render.templates import fill
-from sitegen.render.view import ComponentView
+from sitegen.render.view import ComponentView, Mark
 
 
 def component_blocks(view: ComponentView) -> tuple[Block, ...]:
@@ -20,6 +23,11 @@ def flow_block(flow: FlowView, heading: str) -> Block:
     """A dataflow picture with its list in words; the words stand elsewhere on the page, so search needs neither."""
     html = fill("picture/flow.html.j2", picture=dataflow(flow), lines=flow_lines(flow), loose=flow.loose)
     return Block(html, heading, heading.lower().replace(" ", "-"), searchable=False)
+
+
+def figure_html(figure: FigureView, mark: Mark | None = None) -> Markup:
+    """A figure with the words below it."""
+    return fill("picture/figure.html.j2", v=figure, mark=mark, panel_svg=panel_svg, heading=heading)
 
 
 def _blocks(view: ComponentView) -> Iterator[Block]:
@@ -39,6 +47,8 @@ def _blocks(view: ComponentView) -> Iterator[Block]:
     yield section("checks", "Checks")
     if view.cases:
         yield section("cases", "Worked cases")
+    for figure, mark in view.figures:
+        yield Block(figure_html(figure, mark), figure.title, figure.id + "-title", searchable=False)
     if view.explanation:
         yield section("explanation", "Explanation")
     if view.excerpts:

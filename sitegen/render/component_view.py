@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from markupsafe import Markup
 
 from sitegen import formula, schema
+from sitegen.diagnostics import SpecInvalid
+from sitegen.figures import measure
 from sitegen.render import accounts, excerpts, math, paths, places, status
 from sitegen.render.book import Verdict
 from sitegen.render.context import PageContext, used
 from sitegen.render.page import slug
+from sitegen.render.pictures.bars import FigureView, figure_view
 from sitegen.render.pictures.connections import component_flow
 from sitegen.render.view import (
     AccountView,
@@ -20,6 +25,7 @@ from sitegen.render.view import (
     CountView,
     FormulaView,
     Link,
+    Mark,
     PlaceRow,
     PortView,
     Sentence,
@@ -30,7 +36,7 @@ from sitegen.resolver import part_id
 #: Statements that have a place of their own on the page.
 _ELSEWHERE = frozenset(
     ("purpose", "why", "in", "out", "dtype", "row", "account", "numeric", "explanation", "pin", "citation", "evidence")
-) | {"place", "case"}
+) | {"place", "case", "figure"}
 
 #: What a check without words of its own says.
 _CHECKS = {
@@ -315,8 +321,18 @@ class ComponentViews(PageContext):
             cite=self.cite(),
             place_title=places.chain_title(self.place) if self.place else "",
             tensors=self.tensors(),
+            figures=self.figures(),
             flow=component_flow(model, self.id, self.parts_here(), self.values, lambda id: self.link(id).href),
         )
+
+    def figures(self) -> tuple[tuple[FigureView, Mark], ...]:
+        """The component's figures with how they stand; one that lacks a length is a finding, and is not drawn."""
+        found = []
+        for number, figure in enumerate(self.component.figures):
+            with suppress(SpecInvalid):
+                view = figure_view(measure(self.model, self.id, number), self.prose)
+                found.append((view, self.mark(f"figure:{figure.id}")))
+        return tuple(found)
 
     def parts_here(self) -> tuple[str, ...]:
         """The component's parts, in this place those that occur in it."""

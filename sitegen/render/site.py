@@ -7,25 +7,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sitegen.diagnostics import SitegenError
+from sitegen.diagnostics import SitegenError, SpecInvalid, nearest
+from sitegen.figures import measure
 from sitegen.render import model_view, paths, places
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
 from sitegen.render.code import Highlighter
-from sitegen.render.component_page import component_blocks, flow_block
+from sitegen.render.component_page import component_blocks, figure_html, flow_block
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.context import Workshop
 from sitegen.render.page import Block, Page, block_markdown
+from sitegen.render.pictures.bars import figure_view
 from sitegen.render.pictures.connections import place_flow
 from sitegen.render.pictures.layer_map import layer_map, swatch
 from sitegen.render.pictures.schedule import map_view
 from sitegen.render.pictures.shares import share_tree
+from sitegen.render.prose import PageProse
 from sitegen.render.settings import Settings
 from sitegen.render.templates import fill
 from sitegen.render.twin import component_json
 from sitegen.resolver import Occurrence
 
-_INSERTION = re.compile(r"^<!-- sitegen:([a-z-]+) -->[ \t]*$", re.M)
+_INSERTION = re.compile(r"^<!-- sitegen:([a-z-]+)(?: (\S+))? -->[ \t]*$", re.M)
 
 
 @dataclass(frozen=True)
@@ -60,17 +63,34 @@ class Site:
         """
 
         def replace(match: re.Match[str]) -> str:
-            return self._insertion(path, match.group(1))
+            return self._insertion(path, match.group(1), match.group(2) or "")
 
         return _INSERTION.sub(replace, markdown)
 
-    def _insertion(self, path: str, name: str) -> str:
+    def _insertion(self, path: str, name: str, target: str) -> str:
+        if name == "figure":
+            return block_markdown(self._figure(path, target))
         templates = {"proof": "proof", "runs": "runs", "legend": "legend"}
         if name not in templates:
-            raise SitegenError(f"{path}: no insertion {name!r}", hint=f"known ones: {', '.join(templates)}")
+            raise SitegenError(f"{path}: no insertion {name!r}", hint=f"known ones: {', '.join(templates)}, figure")
         proofs = [model_view.proof(book, path, self.settings.addresses) for book in self.proofs]
         html = fill(f"{templates[name]}.html.j2", proofs=proofs)
         return block_markdown(html)
+
+    def _figure(self, path: str, target: str) -> str:
+        """A figure of a component, named as `component#figure`."""
+        known: dict[str, tuple[Book, str, int]] = {}
+        for book in self.proofs:
+            for id, located in book.model.components.items():
+                known |= {f"{id}#{f.id}": (book, id, k) for k, f in enumerate(located.component.figures)}
+        if target not in known:
+            raise SitegenError(f"{path}: no figure {target!r}", hint=nearest(target, known))
+        book, id, number = known[target]
+        prose = PageProse(lambda expr: book.quote(id, expr), {})
+        try:
+            return figure_html(figure_view(measure(book.model, id, number), prose))
+        except SpecInvalid:  # a finding of the static level
+            return "<p>The record of this figure is incomplete.</p>"
 
 
 def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Settings | None = None) -> Site:  # noqa: B006

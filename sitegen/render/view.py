@@ -11,6 +11,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from sitegen.render.pictures.bars import FigureView
 from sitegen.render.pictures.dataflow import FlowView
 
 State = Literal["executed", "verified", "cited", "stale", "not-run", "failed"]
@@ -327,6 +328,7 @@ class ComponentView:
     place_title: str = ""
     tensors: tuple[str, ...] = ()
     flow: FlowView | None = None
+    figures: tuple[tuple[FigureView, Mark], ...] = ()
 
     @property
     def leaf(self) -> bool:

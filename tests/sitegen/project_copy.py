@@ -25,7 +25,7 @@ class Copy:
     @classmethod
     def make(cls, folder: Path) -> Copy:
         keep = shutil.ignore_patterns("__pycache__", "*.pyc")
-        for name in ("spec", "reference_impl"):
+        for name in ("spec", "reference_impl", "benchmarks/results"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
         shutil.copy(ROOT / "mkdocs.yml", folder / "mkdocs.yml")
         return cls(folder)
