@@ -51,9 +51,13 @@ def relation_findings(model: Model) -> Iterator[Finding]:
 
 
 def place_of_layer(model: Model) -> dict[int, Place]:
-    """Layer -> the innermost place that it belongs to, in the order of the layers."""
+    """Layer -> the innermost place that it belongs to, in the order of the layers; of the kinds that are mapped."""
+    kinds = model.sources.model.kinds
+    left_out = {name for name, kind in kinds.items() if not kind.mapped}
     found: dict[int, Place] = {}
     for place in model.places.values():
+        if place.row.kind in left_out:
+            continue
         for layer in place.layers:
             if layer not in found or len(place.chain) > len(found[layer].chain):
                 found[layer] = place
@@ -160,6 +164,7 @@ def _repeated(model: Model) -> Iterator[Finding]:
 def _kind_findings(model: Model) -> Iterator[Finding]:
     """Places of a kind without an entry, entries of no place, and marks that two kinds share."""
     kinds, document = model.sources.model.kinds, model.sources.model_document
+    yield from _numbered_twice(model)
     if not kinds:
         return
     used: set[str] = set()
@@ -179,3 +184,22 @@ def _kind_findings(model: Model) -> Iterator[Finding]:
         if other != name:
             where = document.locate(("kinds", name, "mark"))
             yield Finding("schema-invalid", f"the kinds {other!r} and {name!r} have the same mark {kind.mark!r}", where)
+
+
+def _numbered_twice(model: Model) -> Iterator[Finding]:
+    """Outermost places that count their layers anew: the map could not tell them apart."""
+    kinds = model.sources.model.kinds
+    blocks: dict[int, Place] = {}
+    for number, place in enumerate(model.places.values()):
+        kind = kinds.get(place.row.kind or "")
+        if kind is not None and not kind.mapped:
+            continue
+        twice = [layer for layer in place.layers if blocks.setdefault(layer, place).chain[0] is not place.chain[0]]
+        if twice:
+            other = blocks[twice[0]].chain[0]
+            yield Finding(
+                "schema-invalid",
+                f"the places {other.id!r} and {place.id!r} both have a layer {twice[0]}",
+                model.sources.model_document.locate(("places", number, "layers")),
+                hint="give one of them a kind with `mapped: false`, or number its layers on",
+            )

@@ -72,6 +72,7 @@ class Kind(Strict):
 
     title: Line
     mark: Mark
+    mapped: bool = Field(default=True, description="whether the layer map draws it; not, where it counts anew")
 
 
 class Relation(Strict):

@@ -16,7 +16,7 @@ from sitegen import loader, resolver
 from sitegen.render.pictures.connections import component_flow, place_flow
 from sitegen.render.pictures.dataflow import FlowEdge, FlowNode, FlowView, arrange, dataflow, flow_lines
 from sitegen.render.pictures.geometry import Box
-from sitegen.render.pictures.layered import Edge, Layout, Node, in_room, layered, pack
+from sitegen.render.pictures.layered import Edge, Layout, Node, in_room, layered, pack, side_by_side
 
 
 def overlaps(layout: Layout) -> list[object]:
@@ -53,7 +53,9 @@ def graphs(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
 def test_boxes_never_overlap_and_no_arrow_runs_through_one(graph: tuple[tuple[Node, ...], tuple[Edge, ...]]) -> None:
     nodes, edges = graph
     layout = layered(nodes, edges)
+    packed = side_by_side(nodes, edges, 400.0)
     assert not overlaps(layout) and not struck(layout, edges)
+    assert not overlaps(packed) and not struck(packed, edges)
     assert all(
         b.x > -0.01 and b.right < layout.width + 0.01 and b.bottom <= layout.height for b in layout.boxes.values()
     )
@@ -79,6 +81,15 @@ def test_labels_at_a_box_do_not_overlap() -> None:
 def test_what_cannot_be_laid_out_is_refused(edges: tuple[Edge, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         layered((Node("a", 10.0, 10.0), Node("b", 10.0, 10.0)), edges)
+
+
+def test_pieces_stand_side_by_side_as_long_as_there_is_room() -> None:
+    nodes = tuple(Node(id, 100.0, 20.0) for id in "abcdefg")
+    edges = (Edge("a", "b"), Edge("c", "d"), Edge("e", "f"))
+    layout = side_by_side(nodes, edges, 250.0)
+    rows = {y: {id for id, box in layout.boxes.items() if box.y == y} for y in {b.y for b in layout.boxes.values()}}
+    assert [rows[y] for y in sorted(rows)] == [{"a", "c"}, {"b", "d"}, {"e"}, {"f"}, {"g"}]
+    assert layout.width <= 250
 
 
 def test_few_crossings() -> None:
@@ -197,6 +208,25 @@ def test_arrows_inside_a_component(blocks: resolver.Model) -> None:
     assert component_flow(blocks, "work", parts[:1], blocks.symbols(), str) is None
 
 
+def test_what_a_part_says_of_its_whole_enters_and_leaves(tmp_path: Path) -> None:
+    model = toy(
+        tmp_path,
+        component("embed"),
+        component("read", parts="read/a, read/b"),
+        component("read/a", ins=port("z", "read")),
+        component("read/b", ins=port("p", "read/a"), outs=port("q", "read") + ", " + port("r", "embed")),
+        component("work"),
+        component("write"),
+    )
+    view = component_flow(model, "read", model.children["read"], model.symbols(), str)
+    assert arrows(view) == [
+        "z (comes in) -> The a: z [T, 4] float32",
+        "The a -> The b: p [T, 4] float32",
+        "The b -> q: q [T, 4] float32",
+        "The b -> The embed: r [T, 4] float32",
+    ]
+
+
 def test_parts_that_feed_each_other_are_cut_where_the_order_turns_back(tmp_path: Path) -> None:
     model = toy(
         tmp_path,
@@ -210,7 +240,7 @@ def test_parts_that_feed_each_other_are_cut_where_the_order_turns_back(tmp_path:
     )
     view = component_flow(model, "read", model.children["read"], model.symbols(), str)
     assert arrows(view) == [
-        "The c (step before) -> The a: z [T, 4] float32",
+        "The c (shown again) -> The a: z [T, 4] float32",
         "The c -> The b: p [T, 4] float32",
         "The a -> The c: q [T, 4] float32",
     ]
@@ -241,9 +271,9 @@ def test_no_picture_of_the_model_overlaps_or_weighs_much(flagship: resolver.Mode
     views = flows(flagship)
     assert len(views) >= 10
     for view in views:
-        flow, loose = arrange(view)
+        layout = arrange(view)
         edges = tuple(Edge(e.source, e.target) for e in view.edges)
-        assert not overlaps(flow) and not overlaps(loose) and not struck(flow, edges), view.title
+        assert not overlaps(layout) and not struck(layout, edges), view.title
         svg = dataflow(view)
         drawn = len(view.nodes) + len(view.edges)
         assert len(svg.encode()) < min(400 * (drawn + 2), 10_000 if drawn <= 40 else 20_000), (view.title, len(svg))

@@ -129,6 +129,26 @@ def test_a_relation_needs_one_rule(tmp_path: Path, rule: str, message: str) -> N
         model(tmp_path, f"relations: [{{id: r, mark: R, owns: z, {rule}}}]\n")
 
 
+TWICE = '- {id: eyes, title: eyes, kind: eye, repeat: 2, layers: [0, 1], path: "eyes.{i}", parts: []}\n'
+
+
+@pytest.mark.parametrize(
+    ("kinds", "messages"),
+    [
+        ("", ["the places 'layers' and 'eyes' both have a layer 0"]),
+        ("kinds: {eye: {title: eye, mark: E}}\n", ["the places 'layers' and 'eyes' both have a layer 0"]),
+        ("kinds: {eye: {title: eye, mark: E, mapped: false}}\n", []),
+    ],
+)
+def test_layers_that_count_anew_are_left_out_of_the_map_by_name(
+    tmp_path: Path, kinds: str, messages: list[str]
+) -> None:
+    toy = model(tmp_path, TWICE + kinds)
+    assert [f.message for f in relations.relation_findings(toy)] == messages
+    view = map_view(toy, "toy/index.md", Addresses())
+    assert view is not None and len(view.cells) == 6
+
+
 def test_components_of_a_relation_occur_where_it_says(tmp_path: Path) -> None:
     text = RULE.format("source_of: sources, within: blocks, components: [mix]")
     toy = model(tmp_path, text, json='"sources": [1, 2, 4, 5]')

@@ -38,8 +38,7 @@ def place_flow(
     parts = tuple(part_id(part) for part in place.row.parts if _present(model, part_id(part), place))
     if len(parts) < 2:
         return None
-    before = "layer before" if "{i}" in place.row.path else "step before"
-    return _Builder(model, parts, sizes, href, before=before).view(place.title)
+    return _Builder(model, parts, sizes, href, layered="{i}" in place.row.path).view(place.title)
 
 
 def _present(model: Model, id: str, place: Place) -> bool:
@@ -53,7 +52,7 @@ class _Builder:
     sizes: Mapping[str, int | float]
     href: Callable[[str], str]
     whole: schema.Component | None = None
-    before: str = "step before"
+    layered: bool = False
     #: (source node, target node) -> values by name; nodes beside the parts as they are met.
     found: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     others: dict[str, FlowNode] = field(default_factory=dict)
@@ -98,17 +97,20 @@ class _Builder:
         if port.component and port.component in owner:
             if owner[port.component] != part:
                 self.add(owner[port.component], part, port)
-        elif entry is not None:
-            self.add(self.port("in", entry), part, port)
+        elif entry is not None or (self.whole is not None and port.component == self.whole.id):
+            self.add(self.port("in", entry or port), part, port)
         elif port.component:
             self.add(self.outside(port.component, "in"), part, port)
 
     def give(self, part: str, port: schema.Port) -> None:
         """An output that leaves: as an output of the whole, or to a component outside."""
         assert port.component is not None
-        if self.whole is None or not any(_same(port, out) for out in self.whole.outputs):
-            if self.whole is None or port.component != self.whole.id:
-                self.add(part, self.outside(port.component, "out"), port)
+        if self.whole is not None and any(_same(port, out) for out in self.whole.outputs):
+            return  # drawn from the whole's side
+        if self.whole is not None and port.component == self.whole.id:
+            self.add(part, self.port("out", port), port)
+        else:
+            self.add(part, self.outside(port.component, "out"), port)
 
     def entry(self, port: schema.Port) -> schema.Port | None:
         """The whole's input that a part's input is."""
@@ -127,8 +129,9 @@ class _Builder:
     def port(self, direction: str, port: schema.Port) -> str:
         id = f"{direction}:{port.name}"
         word = "comes in" if direction == "in" else "goes out"
-        title = self.model.component(port.component).title.strip() if direction == "in" and port.component else ""
-        href = self.href(port.component) if title and port.component else ""
+        other = port.component if direction == "in" and self.whole and port.component != self.whole.id else None
+        title = self.model.component(other).title.strip() if other else ""
+        href = self.href(other) if other else ""
         self.others.setdefault(id, FlowNode(id, port.name, "port", f"from {title}" if title else word, "", href))
         return id
 
@@ -146,21 +149,21 @@ class _Builder:
         return f"[{', '.join(axis_sizes(port.axes, self.sizes))}] {port.dtype}"
 
     def assembled(self) -> tuple[tuple[FlowNode, ...], tuple[FlowEdge, ...]]:
-        """Nodes and edges; an edge that would close a circle comes from the round before instead.
+        """Nodes and edges; one against the order that would close a circle starts at its source drawn once more.
 
-        In a place the parts stand in the order in which they run, so there every edge against it does.
+        In a layer the parts stand in the order in which they run, so every edge against it comes from the one before.
         """
         order = {id: number for number, id in enumerate(self.parts)}
         onward = [pair for pair in self.found if order.get(pair[0], -1) < order.get(pair[1], len(order))]
         back = [pair for pair in self.found if pair not in onward]
         kept, edges = set(onward), []
-        for pair in back if self.whole is not None else ():
+        for pair in () if self.layered else back:
             if not _reaches(kept, pair[1], pair[0]):
                 kept.add(pair)
         for (source, target), values in self.found.items():
-            carried = (source, target) not in kept
-            start = self.earlier(source) if carried else source
-            edges.append(FlowEdge(start, target, tuple(values), tuple(values.values()), carried))
+            again = (source, target) not in kept
+            start = self.again(source) if again else source
+            edges.append(FlowEdge(start, target, tuple(values), tuple(values.values()), again and self.layered))
         nodes = []
         for id in self.parts:
             component, children = self.model.component(id), self.model.children[id]
@@ -170,10 +173,12 @@ class _Builder:
         outs = [node for node in self.others.values() if node.id.startswith("out:")]
         return (*ins, *nodes, *outs), tuple(edges)
 
-    def earlier(self, part: str) -> str:
-        id = f"before:{part}"
+    def again(self, part: str) -> str:
+        """A part drawn once more, as a source: in a layer, that of the layer before."""
+        id = f"again:{part}"
         title = self.model.component(part).title.strip()
-        self.others.setdefault(id, FlowNode(id, title, "outside", self.before, "", self.href(part)))
+        word = "layer before" if self.layered else "shown again"
+        self.others.setdefault(id, FlowNode(id, title, "outside", word, "", self.href(part)))
         return id
 
 

@@ -10,13 +10,13 @@ from typing import Literal
 from markupsafe import Markup
 
 from sitegen.render.pictures.geometry import Box
-from sitegen.render.pictures.layered import BESIDE, BETWEEN, Edge, Layout, Node, Route, in_room, layered
+from sitegen.render.pictures.layered import BETWEEN, Edge, Layout, Node, Route, in_room, side_by_side
 from sitegen.render.pictures.svg import number, svg, tag, text_width, wrapped
 
 #: A title's and a label's size, the widest title, and the padding of a box.
 TITLE, LABEL, WIDEST, PAD = 12.0, 11.0, 132.0, 9.0
-#: The widest row of boxes that have no arrows.
-LOOSE = 830.0
+#: The width of a wide screen's column.
+ROOM = 850.0
 MARGIN = 3.0
 
 
@@ -84,32 +84,22 @@ def flow_lines(view: FlowView) -> tuple[FlowLine, ...]:
     )
 
 
-def arrange(view: FlowView) -> tuple[Layout, Layout]:
-    """Where the connected nodes stand, and below them those without an arrow."""
+def arrange(view: FlowView) -> Layout:
+    """Where everything stands."""
     edges = tuple(Edge(edge.source, edge.target, _label_width(edge)) for edge in view.edges)
-    loose = view.loose
-    tied = [node for node in view.nodes if node not in loose]
-    flow = layered(tuple(_sized(node, [e.label for e in edges if e.target == node.id]) for node in tied), edges)
-    return flow, _rows([_sized(node, []) for node in loose])
+    nodes = tuple(_sized(node, [e.label for e in edges if e.target == node.id]) for node in view.nodes)
+    return side_by_side(nodes, edges, ROOM)
 
 
 def dataflow(view: FlowView) -> Markup:
     """The picture; its list in words is the template's."""
-    flow, loose = arrange(view)
-    below = flow.height + (26.0 if view.edges and view.loose else 0.0)
-    parts = [_edge(edge, route) for edge, route in zip(view.edges, flow.routes, strict=True)]
-    for node in view.nodes:
-        box = flow.boxes.get(node.id)
-        if box is None:
-            box = loose.boxes[node.id]
-            box = Box(box.x, box.y + below, box.width, box.height)
-        parts.append(_node(node, box))
+    layout = arrange(view)
+    parts = [_edge(edge, route) for edge, route in zip(view.edges, layout.routes, strict=True)]
+    parts += [_node(node, layout.boxes[node.id]) for node in view.nodes]
     drawn = tag("g", Markup("").join(parts), transform=f"translate({number(MARGIN)} {number(MARGIN)})")
-    width = max(flow.width, loose.width) + 2 * MARGIN
-    height = (below + loose.height if view.loose else flow.height) + 2 * MARGIN
     count = sum(node.role == "part" for node in view.nodes)
     label = f"Dataflow of {view.title}: {count} parts, {len(view.edges)} arrows. The list below says the same."
-    return svg(width, height, label, drawn, "ms-flow")
+    return svg(layout.width + 2 * MARGIN, layout.height + 2 * MARGIN, label, drawn, "ms-flow")
 
 
 def _label(edge: FlowEdge) -> str:
@@ -132,18 +122,6 @@ def _sized(node: FlowNode, labels: list[float]) -> Node:
     width = max(max(widths) + 2 * PAD, in_room(labels) + PAD)
     height = 15.0 * len(lines) + (13.0 if node.word else 0.0) + (8.0 if node.role == "port" else 12.0)
     return Node(node.id, float(round(width)), height)
-
-
-def _rows(nodes: list[Node]) -> Layout:
-    boxes: dict[str, Box] = {}
-    x = y = height = width = 0.0
-    for node in nodes:
-        if x and x + node.width > LOOSE:
-            x, y, height = 0.0, y + height + BESIDE, 0.0
-        boxes[node.id] = Box(x, y, node.width, node.height)
-        height, width = max(height, node.height), max(width, x + node.width)
-        x += node.width + BESIDE
-    return Layout(boxes, (), width, y + height)
 
 
 def _edge(edge: FlowEdge, route: Route) -> Markup:

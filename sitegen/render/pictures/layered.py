@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -65,6 +66,37 @@ def in_room(labels: Iterable[float]) -> float:
 def layered(nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> Layout:
     """Place the nodes; raises `ValueError` when the edges run in a circle or name no node."""
     return _Layouter(nodes, edges).layout()
+
+
+@lru_cache(maxsize=2048)
+def side_by_side(nodes: tuple[Node, ...], edges: tuple[Edge, ...], room: float) -> Layout:
+    """Lay out each connected piece by itself, and the pieces in rows no wider than `room` where they fit.
+
+    Pieces come in the order of their first nodes; nodes without an edge stand together below.
+    """
+    piece = {node.id: number for number, node in enumerate(nodes)}
+    for edge in edges:
+        low, high = sorted((piece[edge.source], piece[edge.target]))
+        piece = {id: low if number == high else number for id, number in piece.items()}
+    sizes = Counter(piece.values())
+    order = sorted(sizes, key=lambda number: (sizes[number] == 1, number))
+    boxes: dict[str, Box] = {}
+    routes: dict[int, Route] = {}
+    x = y = height = width = 0.0
+    single = False
+    for number in order:
+        own = [k for k, edge in enumerate(edges) if piece[edge.source] == number]
+        inner = layered(tuple(n for n in nodes if piece[n.id] == number), tuple(edges[k] for k in own))
+        if x and (x + inner.width > room or single != (sizes[number] == 1)):
+            x, y, height = 0.0, y + height + BESIDE, 0.0
+        single = sizes[number] == 1
+        for id, box in inner.boxes.items():
+            boxes[id] = Box(box.x + x, box.y + y, box.width, box.height)
+        for k, route in zip(own, inner.routes, strict=True):
+            routes[k] = Route(tuple((a + x, top + y, bottom + y) for a, top, bottom in route.uprights))
+        height, width = max(height, inner.height), max(width, x + inner.width)
+        x += inner.width + BESIDE
+    return Layout(boxes, tuple(routes[k] for k in range(len(edges))), width, y + height)
 
 
 def pack(wanted: Sequence[float], widths: Sequence[float], weights: Sequence[float], gap: float) -> list[float]:
