@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-
 import serving
 
 MODEL = "deepseek-v4.1-flash"
