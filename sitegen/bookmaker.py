@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from sitegen import accounting, static, verifier
+from sitegen import accounting, verifier
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.pins import FolderReader, SourceRefused
+from sitegen.quoting import quote
 from sitegen.render import gather
 from sitegen.render.book import Book, CodeState
 from sitegen.verifier import Checked
@@ -42,7 +43,7 @@ def book_of(checked: Checked) -> Book:
         codes=codes(checked),
         runs=gather.runs(report),
         policies=policies,
-        quote=lambda id, text: static.quote(accounts, id, text),
+        quote=lambda id, text: quote(accounts, id, text),
         policies_of=policies_of(accounts),
         date=max((run.date for run in report.runs.values()), default=""),
     )

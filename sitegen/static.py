@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sitegen import accounting, expr, formula, pins, schema
 from sitegen.accounting import Accounts
-from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
+from sitegen.diagnostics import Finding, SpecInvalid, nearest
 from sitegen.figures import figure_findings
 from sitegen.formula.symboltex import SymbolTex
 from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
+from sitegen.prosenumbers import Figures, unbound
+from sitegen.quoting import quote
 from sitegen.relations import relation_findings
 from sitegen.render.text import Link, Quote, parse_prose, walk
 from sitegen.resolver import Axis, Model
@@ -55,8 +56,11 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
     pinned = check_pins(model, result)
     for finding in table_findings(accounts, result):
         result.fail(finding)
+    figures = Figures(accounts)
     for id, located in model.components.items():
         for finding in component_findings(accounts, id, located):
+            result.fail(finding.within(id))
+        for finding in number_findings(figures, id, located):
             result.fail(finding.within(id))
         for number, row in enumerate(located.component.parameters):
             for finding in row_findings(accounts, id, number, row):
@@ -393,43 +397,33 @@ def prose_findings(
                 yield Finding("unknown-reference", f"no {span.kind} {target!r}", where, hint=nearest(target, known))
 
 
-def quotable(accounts: Accounts, id: str) -> dict[str, int]:
-    """Numbers that a component's prose can quote by name."""
-    model = accounts.model
-    first = accounts.instances[id][0]
-    place = first.occurrence.place
-    names = {n: v for n, v in model.symbols(place=place, layer=first.layer).items() if isinstance(v, int)}
-    names |= {n: v for n, v in model.config.items() if type(v) is int and n not in names}
-    names |= {
-        "own": first.own,
-        "per_instance": accounts.with_parts(id, place.id, first.layer),
-        "instances": accounts.num_instances(id),
-        "total": accounts.total(id),
-    }
-    for occurrence in model.occurrences[id]:
-        for place in occurrence.place.chain:
-            key = "in_" + re.sub(r"[^A-Za-z0-9]", "_", place.id)
-            names[key] = names.get(key, 0) + occurrence.instances
-    return names
+def number_findings(figures: Figures, id: str, located: Located) -> Iterator[Finding]:
+    """Numbers in a component's prose that are written out although they have a name."""
+    for path, text in texts(located.component):
+        for number in unbound(text, figures.of(id)):
+            yield Finding(
+                "number-unbound",
+                f"{number.text} in prose is a known figure, and is not quoted by name",
+                located.at(*path),
+                expected=" or ".join("{" + name + "}" for name in number.names[:4]),
+                actual=f"{number.text} in {_around(text, number.start)!r}",
+                hint=number.hint,
+                statement=_sentence(path),
+            )
 
 
-def quote(accounts: Accounts, id: str, text: str, where: Location = NOWHERE) -> tuple[str, str]:
-    """A quoted expression's value as shown, and the calculation behind it; raises `SpecInvalid`.
+def _around(text: str, start: int) -> str:
+    """Some words around a place in a text, on one line."""
+    return " ".join(text[max(0, start - 24) : start + 24].split())
 
-    `row:ID` is the count of a row; everything else is a count expression over symbols, integer config
-    fields, own, per_instance, instances, total, and `in_PLACE`, the instances in a place (its id with `_`
-    for other characters); a float symbol may be quoted alone.
-    """
-    first = accounts.instances[id][0]
-    if text.startswith("row:"):
-        for row in first.rows:
-            if row.row.id == text[4:]:
-                return f"{row.count:,}", f"{row.row.count} = {row.shown}"
-        known = [row.row.id for row in first.rows]
-        raise SpecInvalid([Finding("unknown-reference", f"no row {text[4:]!r}", where, hint=nearest(text[4:], known))])
-    floats = accounts.model.symbols(place=first.occurrence.place, layer=first.layer)
-    if isinstance(floats.get(text), float):
-        return f"{floats[text]:g}", text
-    names = quotable(accounts, id)
-    value = expr.evaluate(text, names, where)
-    return f"{value:,}", f"{text} = {expr.parse(text).shown(names)}"
+
+def _sentence(path: tuple[str | int, ...]) -> str:
+    """The statement that a sentence is by itself; texts beside formulas, rows and checks are none."""
+    match path:
+        case ("purpose", *_):
+            return "purpose"
+        case ("reason", *_):
+            return "why"
+        case ("explanation", int(number), *_):
+            return f"explanation:{number + 1}"
+    return ""
