@@ -28,6 +28,8 @@ from . import folding, ops
 from .backend import TORCH, TWINS
 from .checkpoint import PARAMETER, tensor_table
 from .config import ModelArgs
+from .configreads import ConfigRead, refusal
+from .configreads import config_reads as config_reads_of
 from .initialise import randomise
 from .model import Image, Transformer
 from .ops import rounding
@@ -77,7 +79,10 @@ def tensors(config: Mapping[str, Any]) -> tuple[list[TensorFact], list[str]]:
 
 def build(config: Mapping[str, Any], *, dtype: str, seed: int) -> nn.Module:
     """A small model on the CPU with random weights; `dtype` model = the released number types, else float."""
-    args = ModelArgs.from_dict(dict(config))
+    return build_of(ModelArgs.from_dict(dict(config)), dtype, seed)
+
+
+def build_of(args: ModelArgs, dtype: str, seed: int) -> nn.Module:
     token_map = torch.arange(args.vocab_size) % args.engram_compressed_vocab_size
     if dtype == "model":
         model = Transformer(args, token_map=token_map)
@@ -122,6 +127,20 @@ def record(
         enter("image")
         model(*image_call(model.args, batch, generator))
     return list(watch.seen.values())
+
+
+def config_reads(
+    config: Mapping[str, Any], *, dtype: str, batch: int, positions: int, seed: int
+) -> tuple[list[ConfigRead], dict[str, str]]:
+    """-> every place that a field of the configuration reaches in a run of all phases; and for each field that reaches
+    none what the configuration's check says to another value, "" when it takes one."""
+
+    def run(model: nn.Module) -> None:
+        record(model, batch=batch, positions=positions, seed=seed, operations=())
+
+    reads = config_reads_of(config, lambda args: build_of(args, dtype, seed), run)
+    reached = {read.field for read in reads}
+    return reads, {name: refusal(config, name) for name in config if name not in reached}
 
 
 def image_call(args: ModelArgs, batch: int, generator: torch.Generator) -> tuple[Tensor, int, list[Image], Tensor]:

@@ -194,12 +194,7 @@ def count_row(
 ) -> RowCount:
     """One row of one instance under a configuration."""
     symbols = _integers(model.symbols(config, place, layer))
-    module = place.module(layer)
-    prefix = f"{module}." if module else ""
-    names = [prefix + row.tensor]
-    for letter, size in row.each.items():
-        values = range(expr.evaluate(size, symbols, where))
-        names = [name.replace("{" + letter + "}", str(value)) for name in names for value in values]
+    names = row_tensors(row, place.module(layer), symbols, where)
     shape = tuple(expr.evaluate(Axis.parse(axis).size, symbols, where) for axis in row.axes)
     return RowCount(
         row=row,
@@ -209,6 +204,15 @@ def count_row(
         shape=shape,
         box=parse_slice(row.slice, symbols, where) if row.slice else None,
     )
+
+
+def row_tensors(row: schema.Row, module: str, symbols: dict[str, int], where: Location) -> list[str]:
+    """Full names of the tensors of a row in one instance; several where the row has `each`."""
+    names = [f"{module}.{row.tensor}" if module else row.tensor]
+    for letter, size in row.each.items():
+        values = range(expr.evaluate(size, symbols, where))
+        names = [name.replace("{" + letter + "}", str(value)) for name in names for value in values]
+    return names
 
 
 _RANGE = re.compile(r"\s*([^:,]*?)\s*(?::\s*([^:,]*?)\s*)?$")

@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sitegen.diagnostics import Finding, Location
 from sitegen.loader import Sources
 from sitegen.pins.lock import replace_file
-from sitegen.probe.result import LevelResult
+from sitegen.probe.result import FieldReads, LevelResult
 
 LEVELS = ("meta", "cpu", "gpu")
 
@@ -41,6 +41,7 @@ class Facts:
     counts: dict[tuple[str, str], int]
     stale: tuple[str, ...]  # components of which the facts are older than spec or code
     seam: dict[str, Any] | None = None
+    fields: dict[str, FieldReads] = field(default_factory=dict)  # of the configuration; none where they are stale
 
 
 def digest(value: Any) -> str:
@@ -113,7 +114,25 @@ def to_json(sources: Sources, result: LevelResult, date: str) -> dict[str, Any]:
         "date": date,
         "components": components,
     }
+    if result.fields:
+        body["fields"] = {"digest": fields_digest(sources), "reads": {n: asdict(r) for n, r in result.fields.items()}}
     return {**body, "seal": digest(body)}
+
+
+def fields_digest(sources: Sources) -> str:
+    """Digest of all from which it follows which components a field of the configuration reaches."""
+    model = sources.model
+    return digest(
+        [
+            {
+                id: c.component.model_dump(mode="json", include={"parameters", "values", "code", "cases", "parts"})
+                for id, c in sources.components.items()
+            },
+            [p.model_dump(mode="json") for p in model.places],
+            [c.model_dump(mode="json") for c in model.configurations],
+            sources.config,
+        ]
+    )
 
 
 def without_noise(data: dict[str, Any]) -> Any:
@@ -126,7 +145,8 @@ def without_noise(data: dict[str, Any]) -> Any:
         }
         for id, c in data["components"].items()
     }
-    return {"code": data["code"], "versions": data["versions"], "device": data["device"], "components": components}
+    kept = {key: data.get(key) for key in ("code", "versions", "device", "fields")}
+    return {**json.loads(json.dumps(kept)), "components": components}
 
 
 def path_of(sources: Sources, level: str) -> Path:
@@ -189,10 +209,17 @@ def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:
             statements[id, name] = Fact(fact["state"], fact["detail"], old)
         for name, number in entry["counts"].items():
             counts[id, name] = number
+    traced = data.get("fields")
+    fields_stale = traced is not None and (stale_code or traced["digest"] != fields_digest(sources))
+    reads = {}
+    for name, entry in (traced["reads"] if traced else {}).items():
+        if fields_stale:
+            break
+        reads[name] = FieldReads(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
     findings = []
-    if stale:
+    if stale or fields_stale:
         where = Location(path_of(sources, level).relative_to(sources.root).as_posix(), 1, 1)
-        what = "the implementation" if stale_code else f"the spec of {names(stale)}"
+        what = "the implementation" if stale_code else f"the spec of {names(stale)}" if stale else "the configuration"
         findings.append(
             Finding(
                 "facts-stale",
@@ -204,7 +231,7 @@ def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:
                 severity="warning",
             )
         )
-    facts = Facts(level, data["device"], data["versions"], data["date"], statements, counts, tuple(stale))
+    facts = Facts(level, data["device"], data["versions"], data["date"], statements, counts, tuple(stale), None, reads)
     return facts, findings
 
 

@@ -56,6 +56,8 @@ class Sources:
     table: list[dict[str, Any]] = field(repr=False, default_factory=list)
     records: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
     files: tuple[str, ...] = ()
+    fields: dict[str, schema.ConfigField] = field(default_factory=dict)
+    fields_document: Document | None = None
 
     @property
     def name(self) -> str:
@@ -119,6 +121,9 @@ class _Loader:
         sources, sources_document = self.read(self.folder / "sources.yml", schema.SourcesFile)
         evidence, evidence_document = self.read(self.folder / "evidence.yml", schema.EvidenceFile)
         policies, policies_document = self.read(self.folder / "policies.yml", schema.PoliciesFile)
+        fields, fields_document = None, None
+        if (self.folder / "config.yml").exists():
+            fields, fields_document = self.read(self.folder / "config.yml", schema.ConfigFile)
         components = self.components()
         records = self.records(components)
         config: dict[str, Any] = {}
@@ -159,6 +164,8 @@ class _Loader:
             table=table,
             records=records,
             files=tuple(self.files),
+            fields=fields.fields if fields else {},
+            fields_document=fields_document,
         )
 
     def document(self, path: Path) -> Document | None:

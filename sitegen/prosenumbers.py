@@ -16,7 +16,7 @@ from sitegen.render.text import Emphasis, Link, Quote, Span, Text, parse_prose
 #: Smaller integers are words of the language; they equal some field of the configuration by accident.
 SMALLEST = 11
 #: From here on the rows and totals of other components count too; below, they would be met by accident.
-SMALLEST_ELSEWHERE = 1000
+SMALLEST_ELSEWHERE = 100_000
 
 # Letters, digits and marks around a number make it part of a name (`float32`, `V4.1`, `2.4.1`) or an exponent.
 _NUMBER = re.compile(

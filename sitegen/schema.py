@@ -180,6 +180,26 @@ class SymbolsFile(Strict):
     symbols: dict[Name, Symbol]
 
 
+class ConfigField(Strict):
+    """A field of the configuration in words; `unread` says why no module reads it, `by` whom it concerns then."""
+
+    meaning: Line
+    unread: Line | None = None
+    by: list[Id] = []
+
+    @model_validator(mode="after")
+    def _by_only_unread(self) -> ConfigField:
+        if self.by and self.unread is None:
+            raise ValueError("`by` stands with `unread` alone: a field that modules read is traced to its components")
+        return self
+
+
+class ConfigFile(Strict):
+    """config.yml: what each field of the released configuration means."""
+
+    fields: dict[Name, ConfigField]
+
+
 class Source(Strict):
     """A cited place of publication: a file of a repository at a revision, or a document."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sitegen import accounting, expr, formula, pins, schema
 from sitegen.accounting import Accounts
+from sitegen.configuration import field_findings
 from sitegen.diagnostics import Finding, SpecInvalid, nearest
 from sitegen.figures import figure_findings
 from sitegen.formula.symboltex import SymbolTex
@@ -80,7 +81,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
             where = model.sources.evidence_document.locate(("evidence", name))
             hint = "cite it under evidence or cites of a component, or remove it"
             result.fail(Finding("evidence-unused", f"no component cites the evidence entry {name!r}", where, hint=hint))
-    for finding in symbol_findings(model):
+    for finding in (*symbol_findings(model), *field_findings(model)):
         result.fail(finding)
     for name in model.sources.sources.sources:
         for finding in source_findings(model, name):

@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sitegen import accounting, facts, loader, resolver, static
@@ -18,7 +18,7 @@ from sitegen.accounting import Accounts
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid, nearest
 from sitegen.pins.lock import replace_file
 from sitegen.probe.harness import CannotRun, harness
-from sitegen.probe.result import LevelResult
+from sitegen.probe.result import FieldReads, LevelResult
 from sitegen.report import EXECUTED, LEVELS, LevelRun, Outcome, Report
 from sitegen.statements import CITATIONS, SENTENCES, Statement, statements
 
@@ -34,6 +34,7 @@ class Checked:
     report: Report
     pinned: static.Pinned
     counts: dict[tuple[str, str], int]
+    fields: dict[str, FieldReads] = field(default_factory=dict)  # of the configuration, as last traced
 
 
 def _quiet(message: str) -> None:
@@ -57,6 +58,7 @@ def inspect(root: Path, name: str) -> Checked | Report:
     results = {"static": result}
     sources = accounts.model.sources
     counts: dict[tuple[str, str], int] = {}
+    fields: dict[str, FieldReads] = {}
     stale: dict[tuple[str, str], str] = {}
     for level in facts.LEVELS:
         known, findings = facts.read(sources, level)
@@ -68,9 +70,10 @@ def inspect(root: Path, name: str) -> Checked | Report:
         versions = ", ".join(f"{k} {v}" for k, v in known.versions.items())
         report.runs[level] = LevelRun(level, True, known.device, versions, known.date)
         counts |= known.counts
+        fields |= known.fields
         results[level] = from_facts(known, stale)
     report.outcomes = outcomes(accounts, results, report, stale)
-    return Checked(accounts, report, pinned, counts)
+    return Checked(accounts, report, pinned, counts, fields)
 
 
 def from_facts(known: facts.Facts, stale: dict[tuple[str, str], str]) -> LevelResult:

@@ -17,7 +17,7 @@ FLOORS = (
     ("schema",),
     ("loader",),
     ("resolver",),
-    ("accounting", "figures", "relations", "statements", "report", "probe/result"),
+    ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),
     ("facts", "render/"),
     ("probe/", "quoting"),
     ("prosenumbers",),

@@ -14,7 +14,7 @@ from typing import Any
 from sitegen import facts, schema
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import Located
-from sitegen.probe import formulas, properties, regimes, worked
+from sitegen.probe import fields, formulas, properties, regimes, worked
 from sitegen.probe.formulas import Case
 from sitegen.probe.result import LevelResult
 from sitegen.probe.tolerance import dtype_name
@@ -91,6 +91,9 @@ def run_small(model: Model, ids: list[str], harness: ModuleType, progress: Calla
             sessions.append(session)
     if not sessions:
         return result
+    if set(ids) == set(model.components):
+        progress("cpu: tracing the configuration")
+        fields.run(model, harness, result)
     for id in ids:
         progress(f"cpu: {id}")
         check_component(model, id, sessions, harness, result, kernels)

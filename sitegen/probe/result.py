@@ -8,6 +8,24 @@ from dataclasses import dataclass, field
 from sitegen.diagnostics import Finding
 
 
+@dataclass(frozen=True)
+class FieldReads:
+    """What a field of the configuration reaches in a run.
+
+    Attributes:
+        components: who owns a tensor whose shape depends on the field, whose operation receives it, or whose module
+            reads it; innermost ones, in browsing order.
+        modules: paths of the modules that read it, numbers as `*`.
+        operations: names of the operations that receive it.
+        refused: what the configuration's check says to another value, where nothing reads the field.
+    """
+
+    components: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    refused: str = ""
+
+
 @dataclass
 class LevelResult:
     """Decided statements of one level.
@@ -18,6 +36,7 @@ class LevelResult:
         findings: what failed; each names its component and statement.
         device, versions: on what it ran.
         counts: (component, row) -> elements seen in the module, for the pages' third column.
+        fields: field of the configuration -> what it reaches, where the level traced it.
     """
 
     level: str
@@ -27,6 +46,7 @@ class LevelResult:
     device: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    fields: dict[str, FieldReads] = field(default_factory=dict)
 
     def fail(self, finding: Finding) -> None:
         self.findings.append(finding)
