@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -184,6 +185,8 @@ def symbol_values(
                     ]
                 )
             values[name] = value
+        elif symbol.infinite:
+            values[name] = math.inf
         elif symbol.by_layer is not None and layer is not None:
             value = by_layer(symbol.by_layer, config, layer, where)
             if value is not None:

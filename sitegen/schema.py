@@ -166,13 +166,14 @@ class Symbol(Strict):
     value: Count | None = None
     field: str | None = Field(default=None, description="a config field whose value it is, also a float")
     by_layer: ByLayer | None = None
+    infinite: bool = Field(default=False, description="it stands for infinity, as in a mask")
     upstream: str | None = None
     report: str | None = None
 
     @model_validator(mode="after")
     def _one_value(self) -> Symbol:
-        if sum(v is not None for v in (self.value, self.field, self.by_layer)) > 1:
-            raise ValueError("give at most one of value, field, by_layer")
+        if sum(v is not None for v in (self.value, self.field, self.by_layer, self.infinite or None)) > 1:
+            raise ValueError("give at most one of value, field, by_layer, infinite")
         return self
 
 

@@ -39,15 +39,22 @@ def dtype_name(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def magnitude(reference: Tensor) -> float:
+    """The largest finite magnitude: a masked entry of -inf must not allow every other entry anything."""
+    size = reference.abs()
+    size = size[size.isfinite()]
+    return float(size.max()) if size.numel() else 0.0
+
+
 def by_type(dtype: str, reference: Tensor) -> float:
     """The allowance for values that the implementation computed in `dtype`."""
-    scale = float(reference.abs().max()) if reference.numel() else 0.0
+    scale = magnitude(reference)
     return RELATIVE.get(dtype, 0.0) * scale + (1e-300 if dtype == "float64" else 1e-37)
 
 
 def allowance(tolerance: schema.Tolerance, reference: Tensor, dtype: str) -> float:
     """A property's tolerance as an absolute number for these values."""
-    scale = float(reference.abs().max()) if reference.numel() else 0.0
+    scale = magnitude(reference)
     match tolerance.kind:
         case "exact":
             return 0.0

@@ -15,28 +15,32 @@ from sitegen.resolver import Axis
 _PATH = re.compile(
     r"(?:(?P<operation>[a-z_][a-z0-9_]*(?:@[a-z]+)?)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z"
 )
+_PARTS = (".real", ".imag")
 
 Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class ValuePath:
-    """`field`, `operation.field` or `operation#2.field`."""
+    """`field`, `operation.field` or `operation#2.field`; `.real` or `.imag` behind it is a part of a complex value."""
 
     operation: str
     occurrence: int
     field: str
+    part: str = ""
 
     @classmethod
     def parse(cls, text: str, default: schema.Binding | None = None) -> ValuePath:
         """Raises `ValueError` when the text is no value path."""
-        match = _PATH.match(text.strip())
+        whole = text.strip()
+        part = whole[-4:] if whole.endswith(_PARTS) else ""
+        match = _PATH.match(whole[: -len(part) - 1] if part else whole)
         if match is None or (match["operation"] is None and default is None):
             raise ValueError(f"{text!r} is no value path: write field, operation.field or operation#1.field")
         if match["operation"] is None:
             assert default is not None
-            return cls(default.operation, default.occurrence, match["field"])
-        return cls(match["operation"], int(match["occurrence"] or 0), match["field"])
+            return cls(default.operation, default.occurrence, match["field"], part)
+        return cls(match["operation"], int(match["occurrence"] or 0), match["field"], part)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ class Records:
         values = self.calls[key]
         if path.field not in values:
             raise LookupError(f"{path.operation} has no value {path.field!r}; it has {', '.join(values)}")
-        return values[path.field]
+        value = values[path.field]
+        return getattr(value, path.part) if path.part else value
 
 
 def module_of(place_module: str, relative: str) -> str:

@@ -1,0 +1,54 @@
+"""Values of a run under formula names: paths, parts of complex values, and allowances beside masked entries."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from sitegen import schema
+from sitegen.probe.tolerance import allowance, by_type, difference
+from sitegen.probe.values import Records, ValuePath
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("rotate#2.x", ValuePath("rotate", 2, "x")),
+        ("kv_concat@decode.compressed", ValuePath("kv_concat@decode", 0, "compressed")),
+        ("rotate#1.freqs_cis.real", ValuePath("rotate", 1, "freqs_cis", "real")),
+        ("rotate.freqs_cis.imag", ValuePath("rotate", 0, "freqs_cis", "imag")),
+    ],
+)
+def test_a_value_path_names_operation_call_field_and_part(text: str, path: ValuePath) -> None:
+    assert ValuePath.parse(text) == path
+
+
+@pytest.mark.parametrize("text", ["freqs_cis", "rotate#x.freqs_cis", "rotate.freqs_cis.angle", ".real"])
+def test_a_path_that_names_no_value_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no value path"):
+        ValuePath.parse(text)
+
+
+def test_a_complex_value_is_read_by_its_parts() -> None:
+    binding = schema.Binding(operation="rotate", bind={})
+    records = Records({("layer", "rotate", 0): {"freqs_cis": torch.tensor([3 + 4j])}})
+    for text, value in (("freqs_cis.real", 3.0), ("freqs_cis.imag", 4.0)):
+        assert records.get("layer", ValuePath.parse(text, binding)).tolist() == [value]
+
+
+def test_an_entry_of_infinity_allows_the_others_nothing() -> None:
+    masked = torch.tensor([1.0, -math.inf], dtype=torch.float64)
+    wrong = torch.tensor([2.0, -math.inf], dtype=torch.float64)
+    allowed = by_type("float64", masked)
+    assert difference(masked.clone(), masked, allowed).within
+    assert not difference(wrong, masked, allowed).within
+    assert not difference(wrong, masked, allowance(schema.Tolerance(kind="bf16"), masked, "bfloat16")).within
+
+
+def test_a_symbol_stands_for_one_value_only() -> None:
+    assert schema.Symbol(tex="\\infty", meaning="infinity", infinite=True).infinite
+    with pytest.raises(ValueError, match="at most one"):
+        schema.Symbol(tex="n", meaning="both", value=1, infinite=True)
