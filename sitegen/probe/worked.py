@@ -48,10 +48,19 @@ def check(model: Model, located: Located, harness: ModuleType, result: LevelResu
 
 
 def literal(value: Any, symbols: Mapping[str, int], where: Any) -> Any:
-    """An argument with `{symbol: expression}` replaced by its value; raises `SpecInvalid`."""
+    """An argument with `{symbol: expression}` replaced by its value, and `-inf` in tensors; raises `SpecInvalid`."""
     if isinstance(value, dict) and value.keys() == {"symbol"}:
         return expr.evaluate(str(value["symbol"]), symbols, where)
+    if isinstance(value, dict) and "values" in value:
+        return {**value, "values": infinite(value["values"])}
     return value
+
+
+def infinite(value: Any) -> Any:
+    """Nested values with the texts `inf` and `-inf` as numbers: YAML 1.2 as specs write it has no word for them."""
+    if isinstance(value, list):
+        return [infinite(part) for part in value]
+    return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
 
 
 def instead(

@@ -21,6 +21,8 @@ def number_text(value: int | float) -> str:
     """A number as a reader sees it: thousands separated, small ones as `1e-6`."""
     if isinstance(value, int):
         return f"{value:,}"
+    if value == float("inf"):
+        return "∞"
     if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
         mantissa, exponent = f"{value:.12e}".split("e")
         return f"{float(mantissa):g}e{int(exponent)}"
@@ -124,8 +126,9 @@ def symbols_of(model: Model, component: schema.Component, values: Mapping[str, i
         if name in ports:
             meaning[name] = ports[name].text.strip()
     code = {name: table[name].upstream or "" for name in names if name in table and table[name].upstream}
-    bound = {
-        name: field.rsplit(".", 1)[-1] for name, field in (component.values.bind if component.values else {}).items()
+    bound = {  # the two parts of a complex value have one name in the code
+        name: field.removesuffix(".real").removesuffix(".imag").rsplit(".", 1)[-1]
+        for name, field in (component.values.bind if component.values else {}).items()
     }
     bound = {name: field for name, field in bound.items() if name in names and field != "output"}
     code |= bound

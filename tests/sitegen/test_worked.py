@@ -85,6 +85,8 @@ def test_a_case_that_fails_is_a_finding_with_both_values(
 def test_symbols_stand_for_their_released_values() -> None:
     assert worked.literal({"symbol": "2*n"}, {"n": 4}, NOWHERE) == 8
     assert worked.literal([1, 2], {}, NOWHERE) == [1, 2]
+    assert worked.literal({"values": [[1, "-inf"]]}, {}, NOWHERE) == {"values": [[1, float("-inf")]]}
+    assert worked.literal(["-inf"], {}, NOWHERE) == ["-inf"]  # a list of texts stays one
 
 
 @pytest.mark.parametrize(
