@@ -300,7 +300,8 @@ def formula_findings(model: Model, located: Located) -> Iterator[Finding]:
     tensors: dict[str, int | None] = dict.fromkeys(component.values.bind if component.values else (), None)
     tensors.update(dict.fromkeys((p.name for p in (*component.inputs, *component.outputs)), None))
     # A letter that only names an axis (j, k, B, T) has no value: a formula may use it as an index, not as a number.
-    valued = {n for n, s in model.sources.symbols.items() if s.value is not None or s.field is not None or s.by_layer}
+    valued = {n for n, s in model.sources.symbols.items() if s.value is not None or s.field is not None}
+    valued |= {n for n, s in model.sources.symbols.items() if s.by_layer or s.infinite}
     letters = {n: SymbolTex.of(s.tex) for n, s in model.sources.symbols.items()}
     for number, (step, parsed) in enumerate(zip(component.steps, model.steps[component.id], strict=True)):
         statement = f"step:{step.id}"

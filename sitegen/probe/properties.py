@@ -31,7 +31,7 @@ class Sides:
 def sides(text: str, names: set[str], where: Location) -> Sides:
     """Parse `left = right`, `left <= right` or `left >= right`, perhaps with `for a = 1..n`; raises `SpecInvalid`."""
     relation_text, loop, bounds = text.partition(" for ")
-    parts = _RELATION.split(relation_text)
+    parts = outer(_RELATION.split(relation_text))
     if len(parts) != 3:
         raise SpecInvalid(
             [Finding("expression-invalid", f"{text!r} is no relation", where, hint="write left = right, <= or >=")]
@@ -46,6 +46,18 @@ def sides(text: str, names: set[str], where: Location) -> Sides:
         formula.parse(f"rightside{target} = ({right}) + 0*({left}){suffix}", where=where),
         relation,
     )
+
+
+def outer(parts: Sequence[str]) -> list[str]:
+    """Texts and relations in turn, joined again where one stands in brackets, as in `sum(i = 1..n: x[i])`."""
+    found = [parts[0]]
+    for relation, text in zip(parts[1::2], parts[2::2], strict=True):
+        left = found[-1]
+        if sum(map(left.count, "([")) > sum(map(left.count, ")]")):
+            found[-1] = left + relation + text
+        else:
+            found += [relation, text]
+    return found
 
 
 @dataclass(frozen=True)

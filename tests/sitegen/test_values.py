@@ -1,4 +1,4 @@
-"""Values of a run under formula names: paths, parts of complex values, and allowances beside masked entries."""
+"""Values of a run under formula names: paths, parts of complex values, allowances beside masked entries, relations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import pytest
 
 from sitegen import schema
+from sitegen.diagnostics import NOWHERE, SpecInvalid
+from sitegen.probe.properties import sides
 from sitegen.probe.tolerance import allowance, by_type, difference
 from sitegen.probe.values import Records, ValuePath
 
@@ -52,3 +54,23 @@ def test_a_symbol_stands_for_one_value_only() -> None:
     assert schema.Symbol(tex="\\infty", meaning="infinity", infinite=True).infinite
     with pytest.raises(ValueError, match="at most one"):
         schema.Symbol(tex="n", meaning="both", value=1, infinite=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("y[f] = sum(i = 1..n: x[i])", "="),
+        ("where(f <= n, y[f], 0) <= max(e = 1..n: x[e])", "<="),
+        ("where(f <= n and g >= 1, y[f, g], 0) = 0", "="),
+        ("sum(i = 1..n: x[i]) >= 0", ">="),
+    ],
+)
+def test_a_relation_stands_outside_brackets(text: str, relation: str) -> None:
+    found = sides(text, {"x", "y", "n"}, NOWHERE)
+    assert found.relation == relation
+
+
+@pytest.mark.parametrize("text", ["sum(i = 1..n: x[i])", "y[f] = x[f] = 0", "y[f]"])
+def test_a_text_without_one_relation_is_refused(text: str) -> None:
+    with pytest.raises(SpecInvalid, match="no relation"):
+        sides(text, {"x", "y", "n"}, NOWHERE)
