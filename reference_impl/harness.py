@@ -110,7 +110,8 @@ def record(
     watch = Watch(set(operations), list(edits))
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(model.args.vocab_size, (batch, positions), generator=generator)
-    with recording(model, watch.after) as counts, watch.modules(model):
+    with torch.random.fork_rng(devices=[]), recording(model, watch.after) as counts, watch.modules(model):
+        torch.manual_seed(seed)  # for sampling
 
         def enter(phase: str) -> None:
             counts.clear()

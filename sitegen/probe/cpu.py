@@ -136,10 +136,9 @@ def start(
 
 
 def applies(binding: schema.Binding, occurrence: Occurrence, session: Session) -> bool:
-    """Whether the values are to be seen in this place of this configuration."""
-    return (binding.places is None or occurrence.place.id in binding.places) and (
-        binding.configurations is None or session.configuration.id in binding.configurations
-    )
+    """Whether the values are to be seen in this place (or one around it) of this configuration."""
+    here = binding.places is None or not {p.id for p in occurrence.place.chain}.isdisjoint(binding.places)
+    return here and (binding.configurations is None or session.configuration.id in binding.configurations)
 
 
 def small_module(occurrence: Occurrence, configuration: schema.Configuration) -> tuple[str, int | None] | None:
