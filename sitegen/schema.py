@@ -389,6 +389,7 @@ class Property(Strict):
     kind: Literal["identity", "bound", "control", "causal"] = "identity"
     holds: str | None = None
     regimes: list[str] | None = None
+    configurations: list[Id] | None = Field(default=None, description="the only configurations in which it is stated")
     tolerance: Tolerance | None = None
     margin: float | None = None
     edit: Edit | None = None

@@ -69,16 +69,23 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
 
 
+def stated_for(prop: schema.Property, case: Case) -> bool:
+    """Whether a property speaks of a case: of its regime, and of its configuration."""
+    regime = prop.regimes is None or any(case.label.endswith(f" {r}") for r in prop.regimes)
+    return regime and (prop.configurations is None or any(case.label.startswith(f"{c},") for c in prop.configurations))
+
+
 def check_relation(
     located: Located, number: int, prop: schema.Property, steps: Sequence[formula.Step], cases: Sequence[Case]
 ) -> Verdict:
     """Check an identity, bound or control over the cases."""
     where = located.at("properties", number, "holds")
     assert prop.holds is not None
-    chosen = [c for c in cases if prop.regimes is None or any(c.label.endswith(f" {r}") for r in prop.regimes)]
+    chosen = [c for c in cases if stated_for(prop, c)]
     about = {"component": located.component.id, "statement": f"property:{prop.id}"}
     if not chosen:
-        return Verdict(0, 0, (Finding("unknown-reference", f"no regime {prop.regimes}", where, **about),))
+        wanted = ", ".join((*(prop.regimes or ()), *(prop.configurations or ())))
+        return Verdict(0, 0, (Finding("unknown-reference", f"no values of {wanted}", where, **about),))
     worst, worst_case, findings = 0.0, chosen[0], []
     shown = allowed_there = None
     for case in chosen:

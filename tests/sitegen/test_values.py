@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from sitegen import schema
 from sitegen.diagnostics import NOWHERE, SpecInvalid
-from sitegen.probe.properties import sides
+from sitegen.probe.formulas import Case
+from sitegen.probe.properties import check_relation, sides
 from sitegen.probe.tolerance import allowance, by_type, difference
 from sitegen.probe.values import Records, ValuePath
 
@@ -74,3 +76,24 @@ def test_a_relation_stands_outside_brackets(text: str, relation: str) -> None:
 def test_a_text_without_one_relation_is_refused(text: str) -> None:
     with pytest.raises(SpecInvalid, match="no relation"):
         sides(text, {"x", "y", "n"}, NOWHERE)
+
+
+def half(**stated: object) -> list[str]:
+    """Codes of the findings of `y = x/2`, which holds in the configuration `exact` alone."""
+    given = {"id": "half", "text": "t", "holds": "y[f] = x[f]/2", "tolerance": schema.Tolerance(kind="exact"), **stated}
+    prop = schema.Property.model_validate(given)
+    located = SimpleNamespace(component=SimpleNamespace(id="part"), at=lambda *path: NOWHERE)
+    x = torch.tensor([1.0, 2.0])
+    cases = [Case("exact, place, regime model", {"x": x, "y": x / 2}, {})]
+    cases += [
+        Case(f"rounded, {rest}regime {name}", {"x": x, "y": x}, {})
+        for rest, name in (("place, ", "model"), ("", "tiny"))
+    ]
+    verdict = check_relation(located, 0, prop, (), cases)  # type: ignore[arg-type]
+    return [f.code for f in verdict.findings]
+
+
+def test_a_property_is_stated_for_configurations_and_regimes() -> None:
+    assert half(configurations=["exact"]) == []
+    assert half() == half(configurations=["rounded"]) == half(regimes=["tiny"]) == ["property-mismatch"]
+    assert half(configurations=["exact"], regimes=["tiny"]) == half(configurations=["exac"]) == ["unknown-reference"]
