@@ -56,8 +56,13 @@ class Instance:
     rows: tuple[RowCount, ...]
 
     @property
+    def counted(self) -> tuple[RowCount, ...]:
+        """Rows of learned parameters; buffers are stated and not counted."""
+        return tuple(row for row in self.rows if row.row.role == "parameter")
+
+    @property
     def own(self) -> int:
-        return sum(row.count for row in self.rows)
+        return sum(row.count for row in self.counted)
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Accounts:
             for instance in self.term_instances(term):
                 place = instance.occurrence.place
                 symbols = self.model.symbols(place=place, layer=instance.layer)
-                for row in instance.rows:
+                for row in instance.counted:
                     count = row.count
                     if term.share is not None:
                         top, bottom = (expr.evaluate(x, _integers(symbols)) for x in term.share)
@@ -190,11 +195,17 @@ def count(model: Model) -> Accounts:
 
 
 def count_row(
-    model: Model, row: schema.Row, place: Place, layer: int | None, config: dict[str, Any], where: Location
+    model: Model,
+    row: schema.Row,
+    place: Place,
+    layer: int | None,
+    config: dict[str, Any],
+    where: Location,
+    module: str | None = None,
 ) -> RowCount:
-    """One row of one instance under a configuration."""
+    """One row of one instance under a configuration; `module` where it is not the place's own path."""
     symbols = _integers(model.symbols(config, place, layer))
-    names = row_tensors(row, place.module(layer), symbols, where)
+    names = row_tensors(row, place.module(layer) if module is None else module, symbols, where)
     shape = tuple(expr.evaluate(Axis.parse(axis).size, symbols, where) for axis in row.axes)
     return RowCount(
         row=row,

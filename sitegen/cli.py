@@ -115,6 +115,9 @@ def check(ctx: click.Context, models: tuple[str, ...], form: str) -> None:
 @click.option("--write", is_flag=True, help="Write facts when everything holds.")
 @click.option("--force", is_flag=True, help="Run even if nothing changed since the last run here.")
 @click.option("--require", default="", metavar="L,…", help="Levels that must run: exit 3 if one cannot.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Compare the headers of this folder's shards."
+)
 @click.pass_context
 def verify(
     ctx: click.Context,
@@ -125,11 +128,14 @@ def verify(
     write: bool,
     force: bool,
     require: str,
+    checkpoint: Path | None,
 ) -> None:
     """Run the implementation and compare it with every statement."""
     from sitegen import verifier
 
     root = _root(ctx)
+    if checkpoint is not None and len(_models(ctx, models)) > 1:
+        raise SitegenError("a checkpoint is of one model", hint="name it with --model")
     asked = tuple(part.strip() for part in require.split(",") if part.strip())
     reports = [
         verifier.verify(
@@ -140,6 +146,7 @@ def verify(
             write=write,
             force=force,
             require=asked,
+            checkpoint=checkpoint,
             progress=_progress(),
         )
         for name in _models(ctx, models)

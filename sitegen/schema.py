@@ -305,6 +305,7 @@ class Row(Strict):
     dtype: str
     text: Line
     each: dict[Name, Count] = {}
+    role: Literal["parameter", "buffer"] = Field(default="parameter", description="a buffer is stated, not counted")
 
 
 class View(Strict):

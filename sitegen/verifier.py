@@ -23,6 +23,8 @@ from sitegen.report import EXECUTED, LEVELS, LevelRun, Outcome, Report
 from sitegen.statements import CITATIONS, SENTENCES, Statement, statements
 
 DEFAULT_LEVELS = ("static", "meta", "cpu")
+#: Which level speaks for a statement that several decided: an execution before a look at a checkpoint's headers.
+PRECEDENCE = ("gpu", "cpu", "meta", "checkpoint", "static")
 PACKAGES = ("torch", "tilelang")
 
 
@@ -107,12 +109,18 @@ def verify(
     write: bool = False,
     force: bool = False,
     require: Sequence[str] = (),
+    checkpoint: Path | None = None,
     progress: Callable[[str], None] = _quiet,
 ) -> Report:
-    """Run the implementation and compare; facts are written only when everything was checked."""
+    """Run the implementation and compare; facts are written only when everything was checked.
+
+    A `checkpoint` folder asks for the level of that name besides the others.
+    """
     for level in (*levels, *require):
         if level not in LEVELS:
             raise SitegenError(f"no level {level!r}", hint=nearest(level, LEVELS))
+    if checkpoint is not None:
+        require = (*require, "checkpoint")
     wanted = tuple(dict.fromkeys(("static", *(levels or DEFAULT_LEVELS), *require)))
     progress("static: reading specs")
     try:
@@ -123,7 +131,7 @@ def verify(
     for id in components:
         if id not in model.components:
             raise SitegenError(f"no component {id!r} in {name}", hint=nearest(id, model.components))
-    key = cache_key(accounts, wanted, components)
+    key = cache_key(accounts, wanted, components, checkpoint)
     cache = root / ".sitegen" / "runs" / f"{name}.json"
     if not force and not write:
         cached = read_cache(cache, key, name)
@@ -137,7 +145,7 @@ def verify(
     today = datetime.date.today().isoformat()
     for level in wanted[1:]:
         try:
-            run = run_level(accounts, level, list(components) or list(model.components), progress)
+            run = run_level(accounts, level, list(components) or list(model.components), progress, checkpoint)
         except CannotRun as error:
             report.runs[level] = LevelRun(level, False, reason=str(error))
             continue
@@ -176,9 +184,13 @@ def accept_gpu_facts(
     results["gpu"] = from_facts(known, stale)
 
 
-def run_level(accounts: Accounts, level: str, ids: list[str], progress: Callable[[str], None]) -> LevelResult:
+def run_level(
+    accounts: Accounts, level: str, ids: list[str], progress: Callable[[str], None], checkpoint: Path | None = None
+) -> LevelResult:
     """Run one level; raises `CannotRun` with the reason."""
     model = accounts.model
+    if level == "checkpoint" and checkpoint is None:
+        raise CannotRun("no checkpoint folder was named: --checkpoint DIR")
     try:
         import torch
     except ImportError:
@@ -198,6 +210,10 @@ def run_level(accounts: Accounts, level: str, ids: list[str], progress: Callable
         from sitegen.probe import gpu
 
         return gpu.run(model, ids, module, progress)
+    if level == "checkpoint" and checkpoint is not None:
+        from sitegen.probe import checkpoint as headers
+
+        return headers.run(accounts, module, checkpoint, progress)
     raise CannotRun(f"the level {level} is not implemented for this model")
 
 
@@ -278,10 +294,10 @@ def decide(
         return Outcome(*key, "cited", "static")
     if key in stale:
         return Outcome(*key, "stale", stale[key], detail="the facts are older than the code or the spec")
-    for name in reversed(LEVELS):
+    for name in PRECEDENCE:
         if name in results and key in results[name].passed and not (name == "static" and level != "static"):
             return Outcome(*key, "passed", name, detail=results[name].passed[key])
-    for name in reversed(LEVELS):
+    for name in PRECEDENCE:
         if name in results and key in results[name].skipped:
             return Outcome(*key, "not_run", name, detail=results[name].skipped[key])
     if statement.component in broken_values:
@@ -333,10 +349,16 @@ def carried(
 # --- the local cache of runs -------------------------------------------------------------------------
 
 
-def cache_key(accounts: Accounts, levels: Sequence[str], components: Sequence[str]) -> str:
-    """Digest of everything that a run depends on: specs, code, pins, facts, versions, and this tool."""
+def cache_key(
+    accounts: Accounts, levels: Sequence[str], components: Sequence[str], checkpoint: Path | None = None
+) -> str:
+    """Digest of everything that a run depends on: specs, code, pins, facts, headers, versions, and this tool."""
     sources = accounts.model.sources
     total = hashlib.sha256(json.dumps([levels, list(components), versions()]).encode())
+    if checkpoint is not None:
+        from sitegen.probe.checkpoint import digest
+
+        total.update(f"{checkpoint}\0{digest(checkpoint)}".encode())
     tool = sorted(Path(__file__).parent.rglob("*.py"))
     inputs = [sources.root / f for f in sources.files] + facts.code_files(sources)
     inputs += [sources.folder / "pins.json", *(facts.path_of(sources, level) for level in facts.LEVELS)]

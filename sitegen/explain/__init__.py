@@ -29,7 +29,7 @@ ADVICE: dict[str, str] = {
     "property-mismatch": "State the property as the code has it; a tolerance is never widened to pass.",
     "tolerance-loose": "State the largest error seen, not a comfortable one.",
     "kernel-mismatch": "The plain operation is the definition; mend the kernel.",
-    "checkpoint-mismatch": "No check emits this yet: `--level checkpoint` is not run.",
+    "checkpoint-mismatch": "The folder is of another model or revision, or a shard is damaged: fetch it again first.",
     "package-mismatch": "No check emits this yet.",
     "pin-moved": "Run `sitegen repin --write`.",
     "pin-changed": "Read the code again, then `sitegen repin --ack COMPONENT --reason TEXT`.",

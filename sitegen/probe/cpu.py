@@ -18,7 +18,7 @@ from sitegen.probe import fields, formulas, properties, regimes, worked
 from sitegen.probe.formulas import Case
 from sitegen.probe.result import LevelResult
 from sitegen.probe.tolerance import dtype_name
-from sitegen.probe.values import Records, ValuePath, environment, module_of, unify
+from sitegen.probe.values import Records, ValuePath, environment, module_of, small_module, unify
 from sitegen.resolver import Model, Occurrence
 
 #: Number types as specs write them.
@@ -139,15 +139,6 @@ def applies(binding: schema.Binding, occurrence: Occurrence, session: Session) -
     """Whether the values are to be seen in this place (or one around it) of this configuration."""
     here = binding.places is None or not {p.id for p in occurrence.place.chain}.isdisjoint(binding.places)
     return here and (binding.configurations is None or session.configuration.id in binding.configurations)
-
-
-def small_module(occurrence: Occurrence, configuration: schema.Configuration) -> tuple[str, int | None] | None:
-    """Module path and index of the instance that stands for a place; None where the configuration has none."""
-    place = occurrence.place
-    if "{i}" not in place.row.path:
-        return place.row.path, None
-    index = configuration.layers.get(place.id)
-    return None if index is None else (place.row.path.replace("{i}", str(index)), index)
 
 
 def check_component(

@@ -1,5 +1,6 @@
 # The released configuration on the meta device: no weights in memory, every tensor's name, shape and
-# type.  Each element of a documented tensor must have exactly one owner.
+# type.  Each element of a documented tensor must have exactly one owner.  Shapes are compared once more at the small
+# configurations, where no two sizes are equal: at the released one an axis may stand for another unseen.
 """The meta level."""
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from types import ModuleType
 
 from sitegen import accounting
 from sitegen.accounting import Accounts
-from sitegen.diagnostics import Finding
+from sitegen.diagnostics import Finding, Location, SpecInvalid
+from sitegen.probe import census
+from sitegen.probe.census import Counted
 from sitegen.probe.result import LevelResult
+from sitegen.probe.values import small_module
 
 
 def run(accounts: Accounts, harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
@@ -20,19 +24,102 @@ def run(accounts: Accounts, harness: ModuleType, progress: Callable[[str], None]
     result = LevelResult("meta", device="meta")
     progress("meta: building the released configuration")
     try:
-        facts, modules = harness.tensors(model.config)
-    except (ValueError, TypeError) as error:
-        where = model.sources.model_document.locate(("config",))
-        result.fail(Finding("config-invalid", f"the implementation refuses the configuration: {error}", where))
+        taken = census.take(model, harness, model.config)
+    except SpecInvalid as error:
+        for finding in error.findings:
+            result.fail(finding)
         return result
-    tensors = {fact.name: fact for fact in facts if not fact.is_scale}
-    shapes = {name: tuple(fact.shape) for name, fact in tensors.items()}
+    owned = accounting.shares(accounts)
+    shapes = {name: tensor.shape for name, tensor in taken.parameters.items()}
+    shapes |= {n: t.shape for n, t in taken.tensors.items() if n in owned and not t.is_scale}
     for finding in accounting.ownership_findings(accounts, shapes, "the implementation"):
         result.fail(finding)
-    known = set(modules)
     for id in model.components:
-        compare_component(accounts, id, tensors, known, result)
+        compare_component(accounts, id, taken.tensors, set(taken.modules), result)
+    for number in range(len(model.sources.model.configurations)):
+        progress(f"meta: building {model.sources.model.configurations[number].id}")
+        compare_small(accounts, number, harness, result)
     return result
+
+
+def compare_small(accounts: Accounts, number: int, harness: ModuleType, result: LevelResult) -> None:
+    """Shapes of rows at a small configuration, in the layer that stands for each place."""
+    model = accounts.model
+    configuration = model.sources.model.configurations[number]
+    where = model.sources.model_document.locate(("configurations", number, "set"))
+    config = {**model.config, **configuration.set}
+    try:
+        tensors = census.take(model, harness, config, where).tensors
+    except SpecInvalid as error:
+        for finding in error.findings:
+            result.fail(finding)
+        return
+    for id, occurrences in model.occurrences.items():
+        located = model.components[id]
+        for occurrence in occurrences:
+            found = small_module(occurrence, configuration)
+            if found is None or not located.component.parameters:
+                continue
+            for order, row in enumerate(located.component.parameters):
+                at = located.at("parameters", order, "axes")
+                try:
+                    place = occurrence.place
+                    counted = accounting.count_row(model, row, place, found[1], config, at, module=found[0])
+                except SpecInvalid as error:
+                    for finding in error.findings:
+                        result.fail(finding.within(id, f"row:{row.id}"))
+                    continue
+                for name in counted.tensors[:1]:
+                    if name in tensors:
+                        finding = shape_finding(counted, tensors[name], at)
+                        if finding is not None:
+                            result.fail(finding.within(id, f"row:{row.id}"))
+
+
+def shape_finding(row: accounting.RowCount, tensor: Counted, where: Location) -> Finding | None:
+    """The row's axes against its part of a tensor."""
+    box = own_shape(row, tensor.shape)
+    if box == row.shape or (1, *row.shape) == box or squeezed(box, row.shape):
+        return None
+    return Finding(
+        "shape-mismatch",
+        f"the row's axes are not the shape of its part of {tensor.name}",
+        where,
+        expected=f"{list(row.shape)} from [{', '.join(row.row.axes)}]",
+        actual=f"{list(box)} in the implementation",
+    )
+
+
+def class_finding(row: accounting.RowCount, tensor: Counted, where: Location) -> Finding | None:
+    """What a row says a tensor is, learned or a buffer or its own, against what it is here."""
+    if tensor.shared_with:
+        return Finding(
+            "count-mismatch",
+            f"{tensor.name} is {tensor.shared_with}: the same elements are counted twice",
+            where,
+            expected=f"{tensor.elements:,} elements under one of the two names",
+            actual=f"{row.row.count} = {row.count:,} counted again",
+            hint=f"show {tensor.name} under `views`; its elements belong to the row of {tensor.shared_with}",
+        )
+    if tensor.is_buffer and row.row.role == "parameter":
+        return Finding(
+            "count-mismatch",
+            f"counted as parameter, is a buffer here: {tensor.name} {tensor.elements:,}",
+            where,
+            expected="learned parameters",
+            actual=f"{tensor.dtype} {list(tensor.shape)}, which nothing learns",
+            hint="give the row `role: buffer`; buffers are stated and never counted as parameters",
+        )
+    if not tensor.is_buffer and row.row.role == "buffer":
+        return Finding(
+            "count-mismatch",
+            f"stated as a buffer, is a parameter here: {tensor.name} {tensor.elements:,}",
+            where,
+            expected="a buffer",
+            actual="a learned parameter, so the totals lack it",
+            hint="leave out `role: buffer`",
+        )
+    return None
 
 
 def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[str], result: LevelResult) -> None:
@@ -59,19 +146,15 @@ def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[s
                 if name not in tensors:
                     continue  # ownership_findings names it
                 fact = tensors[name]
-                box = own_shape(row, tuple(fact.shape))
-                seen += math.prod(box)
-                if tuple(box) != row.shape and (1, *row.shape) != tuple(box) and not squeezed(box, row.shape):
-                    result.fail(
-                        Finding(
-                            "shape-mismatch",
-                            f"the row's axes are not the shape of its part of {name}",
-                            located.at("parameters", number, "axes"),
-                            expected=f"{list(row.shape)} from [{', '.join(row.row.axes)}]",
-                            actual=f"{list(box)} in the implementation",
-                            **about,
-                        )
-                    )
+                if fact.is_scale:
+                    continue  # no row may own one: ownership_findings names it
+                wrong = class_finding(row, fact, where)
+                if wrong is not None:
+                    result.fail(wrong.within(id, f"row:{row.row.id}"))
+                seen += math.prod(own_shape(row, fact.shape))
+                shape = shape_finding(row, fact, located.at("parameters", number, "axes"))
+                if shape is not None:
+                    result.fail(shape.within(id, f"row:{row.row.id}"))
                 if fact.dtype != row.row.dtype:
                     result.fail(
                         Finding(

@@ -10,7 +10,7 @@ from typing import Any
 
 from sitegen import schema
 from sitegen.diagnostics import Finding, Location
-from sitegen.resolver import Axis
+from sitegen.resolver import Axis, Occurrence
 
 _PATH = re.compile(
     r"(?:(?P<operation>[a-z_][a-z0-9_]*(?:@[a-z]+)?)(?:#(?P<occurrence>\d+))?\.)?(?P<field>[A-Za-z_]\w*)\Z"
@@ -128,3 +128,12 @@ def unify(
         actual=str(list(shape)),
         hint="axes stand in the order in which the code holds them",
     )
+
+
+def small_module(occurrence: Occurrence, configuration: schema.Configuration) -> tuple[str, int | None] | None:
+    """Module path and index of the instance that stands for a place; None where the configuration has none."""
+    place = occurrence.place
+    if "{i}" not in place.row.path:
+        return place.row.path, None
+    index = configuration.layers.get(place.id)
+    return None if index is None else (place.row.path.replace("{i}", str(index)), index)

@@ -77,7 +77,7 @@ def _account(counted: Accounts, id: str, place: str, module: Side, table: Side) 
     where, layer = first.occurrence.place.id, first.layer
     rows = tuple(
         RowCount(row.row.id, row.shown, row.count, module.get((id, row.row.id)), table.get((id, row.row.id)))
-        for row in first.rows
+        for row in first.counted
     )
     parts = tuple(
         PartCount(
@@ -94,6 +94,9 @@ def _account(counted: Accounts, id: str, place: str, module: Side, table: Side) 
     note = ""
     if len(sizes) > 1:
         note = f"Instances differ: from {min(sizes):,} to {max(sizes):,} parameters. The rows show the first one."
+    buffers = ", ".join(f"{row.row.tensor} {row.count:,}" for row in first.rows if row not in first.counted)
+    if buffers:
+        note = f"{note} Buffers, not counted: {buffers}.".strip()
     return Account(
         rows,
         sum(i.own for i in instances),
@@ -110,7 +113,7 @@ def _sum(counted: Accounts, id: str, place: str, layer: int | None) -> str:
     instance = counted.instance(id, place, layer)
     if instance is None:
         return ""
-    shown = [row.shown for row in instance.rows]
+    shown = [row.shown for row in instance.counted]
     shown += [text for part in counted.model.children[id] if (text := _sum(counted, part, place, layer))]
     return " + ".join(shown)
 
@@ -120,7 +123,7 @@ def _side(counted: Accounts, id: str, place: str, layer: int | None, side: Side)
     instance = counted.instance(id, place, layer)
     if instance is None:
         return 0
-    found = [side.get((id, row.row.id)) for row in instance.rows]
+    found = [side.get((id, row.row.id)) for row in instance.counted]
     found += [_side(counted, part, place, layer, side) for part in counted.model.children[id]]
     return None if any(value is None for value in found) else sum(value for value in found if value is not None)
 
