@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -86,6 +86,11 @@ class Accounts:
     def own(self, id: str) -> int:
         """Parameters that the component itself owns, over all instances."""
         return sum(instance.own for instance in self.instances[id])
+
+    @cached_property
+    def table(self) -> dict[str, TableTensor]:
+        """The published table; empty for a model without one."""
+        return table_tensors(self.model)
 
     @cached_property
     def _by_key(self) -> dict[tuple[str, str, int | None], Instance]:
@@ -251,6 +256,15 @@ def parse_slice(text: str, symbols: dict[str, int], where: Location) -> Box:
         else:
             box.append((start, expr.evaluate(match.group(2), symbols, where) if match.group(2) else -1))
     return tuple(box)
+
+
+def scale_words(extra: int, tensors: Sequence[str], scales: Mapping[str, int]) -> str:
+    """Says so when a count is too large by exactly the scales (name -> elements) beside its tensors, else nothing."""
+    modules = {name.rpartition(".")[0] for name in tensors}
+    beside = sum(elements for name, elements in scales.items() if name.rpartition(".")[0] in modules)
+    if not extra or beside != extra:
+        return ""
+    return f"{extra:,} of them are quantisation scales: scales are not parameters"
 
 
 # --- the published table ---------------------------------------------------------------------------

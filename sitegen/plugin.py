@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mkdocs.config import config_options as c
 from mkdocs.config.base import Config
@@ -18,6 +18,7 @@ from sitegen import pipeline
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.loader import find_root
 from sitegen.outputs.tree import address
+from sitegen.render.links import dead_links, read_site
 from sitegen.render.settings import Settings
 from sitegen.render.tree import nav_config
 
@@ -32,6 +33,12 @@ class SitegenConfig(Config):
 
 class SitegenPlugin(BasePlugin[SitegenConfig]):
     """Adds the pages of the project's models to the site."""
+
+    served = False
+
+    def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
+        del dirty
+        self.served = command == "serve"
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         self.root = find_root(Path(config.config_file_path).parent)
@@ -79,6 +86,12 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         del config, files
         return markdown if page.file.generated_by else self.insert(page.file.src_uri, markdown)
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Links that the builder does not follow: in HTML blocks, to folders, to anchors.  They fail a strict build."""
+        if not self.served:
+            for dead in dead_links(*read_site(Path(config.site_dir))):
+                log.warning("dead link in %s", dead)
 
     def report(self, findings: Any) -> None:
         """Findings become log lines; errors and warnings fail a strict build."""

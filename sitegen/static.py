@@ -173,6 +173,10 @@ def policy_finding(accounts: Accounts, name: str, policy: schema.Policy) -> Find
         value = accounts.policy(policy)
     except SpecInvalid as error:
         return error.findings[0]
+    if value < 0:
+        hint = "a term subtracts what no other term counts; say what is in and what is out"
+        message = f"the policy {name!r} comes to a negative figure"
+        return Finding("count-mismatch", message, where, "parameters counted once", f"{value:,} from the rows", hint)
     if policy.published is not None and policy.published != value:
         return Finding(
             "count-mismatch",
@@ -200,6 +204,7 @@ def row_findings(accounts: Accounts, id: str, number: int, row: schema.Row) -> I
             )
             return
         if own.count != own.elements:
+            scales = {n: math.prod(t.shape) for n, t in accounts.table.items() if t.is_scale}
             yield Finding(
                 "count-mismatch",
                 f"the count of {row.id} is not the product of its axes",
@@ -207,6 +212,7 @@ def row_findings(accounts: Accounts, id: str, number: int, row: schema.Row) -> I
                 expected=f"{own.elements:,} from the axes [{', '.join(row.axes)}]"
                 + (f" × {len(own.tensors)} tensors" if len(own.tensors) > 1 else ""),
                 actual=f"{row.count} = {own.count:,}",
+                hint=accounting.scale_words(own.count - own.elements, own.tensors, scales),
                 component=id,
                 statement=f"row:{row.id}",
             )
@@ -217,7 +223,7 @@ def table_findings(accounts: Accounts, result: LevelResult) -> Iterator[Finding]
     """Rows against the published tensor table: names, shapes, tiling, number types."""
     if not accounts.model.sources.table:
         return
-    table = accounting.table_tensors(accounts.model)
+    table = accounts.table
     shapes = {name: t.shape for name, t in table.items() if not t.is_scale}
     yield from accounting.ownership_findings(accounts, shapes, "the published table")
     for id, instances in accounts.instances.items():

@@ -284,7 +284,9 @@ def run(accounts: Accounts, harness: ModuleType, folder: Path, progress: Callabl
             finding = replace(finding, where=share.where, component=share.component, statement=f"row:{share.row}")
         differing.append(finding)
     files = len({tensor.file for tensor in found.values()})
-    result.device = f"{files:,} file(s), {len(found):,} tensors, {elements(facts, found):,} elements by their headers"
+    counted, scales = elements(facts, found)
+    result.device = f"{files:,} file(s), {len(found):,} tensors, {counted:,} elements"
+    result.device += f" and {scales:,} scales" if scales else ""
     for finding in (*findings, *grouped(differing)):
         result.fail(finding)
     unread = any(f.severity == "error" for f in findings)
@@ -330,15 +332,15 @@ def differences(
             yield name, differ(f"the tensor {name[:200]} is unexpected", "none", f"{list(tensor.shape)} {tensor.dtype}")
 
 
-def elements(facts: Iterable[Counted], found: Mapping[str, Stored]) -> int:
-    """Logical elements of a folder: packed codes are counted one by one where the implementation has them packed."""
+def elements(facts: Iterable[Counted], found: Mapping[str, Stored]) -> tuple[int, int]:
+    """-> logical elements of a folder, and its scales apart; packed codes are counted one by one."""
     known = {fact.name: fact for fact in facts}
-    total = 0
+    totals = [0, 0]
     for name, tensor in found.items():
         fact = known.get(name)
         fits = fact is not None and stored_form(fact.shape, fact.dtype)[0] == tensor.shape
-        total += math.prod(fact.shape if fits else tensor.shape)
-    return total
+        totals[fact is not None and fact.is_scale] += math.prod(fact.shape if fits and fact else tensor.shape)
+    return totals[0], totals[1]
 
 
 def grouped(findings: Iterable[Finding]) -> list[Finding]:

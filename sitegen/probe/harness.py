@@ -5,9 +5,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import py_compile
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
+from sitegen import facts
 from sitegen.diagnostics import SitegenError
 from sitegen.loader import Sources
 
@@ -28,6 +33,7 @@ def harness(sources: Sources) -> ModuleType:
     if root not in sys.path:
         sys.path.insert(0, root)
     where = sources.model_document.locate(("implementation", "harness"))
+    keyed_by_content(path for path in facts.code_files(sources) if path.suffix == ".py")
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -41,3 +47,23 @@ def harness(sources: Sources) -> ModuleType:
     if lacking:
         raise SitegenError(f"the harness module {name!r} lacks {', '.join(lacking)}", where=where)
     return module
+
+
+def keyed_by_content(paths: Iterable[Path]) -> None:
+    """Compile modules so that Python checks their bytecode against the source's content, not its time and size.
+
+    Otherwise an edit of the same length within a second runs the code as it was before.  Folders that cannot be
+    written are left alone.
+    """
+    for path in paths:
+        cached = Path(importlib.util.cache_from_source(str(path)))
+        try:
+            with cached.open("rb") as stream:
+                hashed = stream.read(8)[4:8] == b"\x03\0\0\0"
+        except OSError:
+            hashed = False
+        if not hashed:
+            try:
+                py_compile.compile(str(path), quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+            except (OSError, ValueError, RecursionError):
+                continue

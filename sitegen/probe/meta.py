@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 from sitegen import accounting
@@ -34,12 +35,33 @@ def run(accounts: Accounts, harness: ModuleType, progress: Callable[[str], None]
     shapes |= {n: t.shape for n, t in taken.tensors.items() if n in owned and not t.is_scale}
     for finding in accounting.ownership_findings(accounts, shapes, "the implementation"):
         result.fail(finding)
+    for finding in scale_findings(accounts, taken.tensors):
+        result.fail(finding)
     for id in model.components:
         compare_component(accounts, id, taken.tensors, set(taken.modules), result)
     for number in range(len(model.sources.model.configurations)):
         progress(f"meta: building {model.sources.model.configurations[number].id}")
         compare_small(accounts, number, harness, result)
     return result
+
+
+def scale_findings(accounts: Accounts, tensors: dict[str, Counted]) -> Iterator[Finding]:
+    """Scales of the published table whose shape is another in the implementation, once for all layers and experts."""
+    where = accounts.model.sources.model_document.locate(("table", "path"))
+    differing: dict[str, list[str]] = {}
+    for name, entry in accounts.table.items():
+        if entry.is_scale and name in tensors and tensors[name].shape != entry.shape:
+            differing.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    for names in differing.values():
+        more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
+        yield Finding(
+            "shape-mismatch",
+            f"{names[0]} has another shape in the published table{more}",
+            where,
+            expected=f"{list(tensors[names[0]].shape)} in the implementation",
+            actual=f"{list(accounts.table[names[0]].shape)} in the table",
+            hint="blocks that are not full have a scale too: divide each axis by its block and round up",
+        )
 
 
 def compare_small(accounts: Accounts, number: int, harness: ModuleType, result: LevelResult) -> None:
@@ -98,7 +120,7 @@ def class_finding(row: accounting.RowCount, tensor: Counted, where: Location) ->
             f"{tensor.name} is {tensor.shared_with}: the same elements are counted twice",
             where,
             expected=f"{tensor.elements:,} elements under one of the two names",
-            actual=f"{row.row.count} = {row.count:,} counted again",
+            actual=f"{row.count + tensor.elements:,} by the rows of both",
             hint=f"show {tensor.name} under `views`; its elements belong to the row of {tensor.shared_with}",
         )
     if tensor.is_buffer and row.row.role == "parameter":
@@ -167,6 +189,7 @@ def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[s
                         )
                     )
             if row.count != seen:
+                scales = {tensor.name: tensor.elements for tensor in tensors.values() if tensor.is_scale}
                 result.fail(
                     Finding(
                         "count-mismatch",
@@ -174,7 +197,8 @@ def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[s
                         where,
                         expected=f"{seen:,} elements in the implementation",
                         actual=f"{row.row.count} = {row.count:,} in the spec",
-                        hint="the expression and the tensor's slice must count the same elements",
+                        hint=accounting.scale_words(row.count - seen, row.tensors, scales)
+                        or "the expression and the tensor's slice must count the same elements",
                         **about,
                     )
                 )
