@@ -21,6 +21,9 @@ from sitegen.resolver import Axis, Model, Occurrence, Place
 
 Box = tuple[tuple[int, int], ...]
 
+#: Tensors that one row may name in one instance, through `each`.
+MAX_NAMES = 100_000
+
 
 @dataclass(frozen=True)
 class RowCount:
@@ -226,7 +229,11 @@ def row_tensors(row: schema.Row, module: str, symbols: dict[str, int], where: Lo
     """Full names of the tensors of a row in one instance; several where the row has `each`."""
     names = [f"{module}.{row.tensor}" if module else row.tensor]
     for letter, size in row.each.items():
-        values = range(expr.evaluate(size, symbols, where))
+        times = expr.evaluate(size, symbols, where)
+        if times * len(names) > MAX_NAMES:
+            message = f"the row names more than {MAX_NAMES:,} tensors"
+            raise SpecInvalid([Finding("expression-invalid", message, where, actual=f"{letter}: {size} = {times:,}")])
+        values = range(times)
         names = [name.replace("{" + letter + "}", str(value)) for name in names for value in values]
     return names
 

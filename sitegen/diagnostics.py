@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -50,6 +51,27 @@ CODES: dict[str, str] = {
 }
 
 SEVERITIES = ("error", "warning", "notice")
+
+
+def printable(text: str, keep: str = "") -> str:
+    """`text` on one line, with every character that no reader sees shown by its number; those in `keep` stay.
+
+    What a finding quotes was written by others: it must not move a terminal's cursor, turn the reading direction, or
+    begin a line of its own, or hold a command (`##[…]`) of a platform that reads logs.
+    """
+    text = text.replace("##[", "## [")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else _shown(c) for c in text)
+
+
+def _shown(character: str) -> str:
+    if character == "\n":
+        return " ⏎ "
+    if character in "\t\u00a0\u3000" or unicodedata.category(character) == "Zs":
+        return " "
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 @dataclass(frozen=True, order=True)
@@ -106,7 +128,7 @@ class Finding:
             lines.append(f"  expected {self.expected or '-'}; actual {self.actual or '-'}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)
 
     def to_json(self) -> dict[str, object]:
         """The finding as the JSON report carries it."""

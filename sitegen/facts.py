@@ -18,6 +18,7 @@ from sitegen.pins.lock import replace_file
 from sitegen.probe.result import FieldReads, LevelResult
 
 LEVELS = ("meta", "cpu", "gpu")
+STATES = ("passed", "failed", "not_run")
 
 
 @dataclass(frozen=True)
@@ -189,9 +190,40 @@ def raw(sources: Sources, level: str) -> tuple[dict[str, Any] | None, Finding | 
     seal = data.pop("seal", None)
     if seal != digest(data):
         return invalid("was changed after it was written (its seal does not fit)")
+    problem = form_problem(data)
+    if problem:
+        return invalid(f"has {problem}")
     if data.get("model") != sources.name or data.get("level") != level:
         return invalid(f"speaks of {data.get('model')} at level {data.get('level')}")
     return data, None
+
+
+def form_problem(data: dict[str, Any]) -> str:
+    """What a sealed file lacks to be facts; a seal can be made again by anyone, so it proves no form."""
+    for key in ("model", "level", "code", "device", "date"):
+        if not isinstance(data.get(key), str):
+            return f"no text under {key!r}"
+    if not _texts(data.get("versions")):
+        return "no versions"
+    components = data.get("components")
+    if not isinstance(components, dict):
+        return "no components"
+    for id, entry in components.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("digest"), str):
+            return f"no digest of {id[:80]!r}"
+        statements, counts = entry.get("statements"), entry.get("counts")
+        if not isinstance(statements, dict) or not all(
+            _texts(fact) and fact.keys() >= {"state", "detail"} and fact["state"] in STATES
+            for fact in statements.values()
+        ):
+            return f"a statement of {id[:80]!r} without state and detail"
+        if not isinstance(counts, dict) or not all(type(n) is int and n >= 0 for n in counts.values()):
+            return f"a count of {id[:80]!r} that is none"
+    return ""
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
 
 
 def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:

@@ -141,7 +141,7 @@ class _Loader:
                 )
             config = self.json(model.config, model_document.locate(("config",)), dict) or {}
             if model.table:
-                table = self.json(model.table.path, model_document.locate(("table", "path")), list) or []
+                table = self.table(model.table.path, model_document.locate(("table", "path")))
         if self.findings or None in (model, symbols, sources, evidence, policies):
             raise SpecInvalid(ordered(self.findings))
         assert model and symbols and sources and evidence and policies
@@ -238,6 +238,19 @@ class _Loader:
             )
             return None
         return data
+
+    def table(self, relative: str, where: Location) -> list[dict[str, Any]]:
+        """The published table; every entry that has another form is named by its number."""
+        entries = self.json(relative, where, list) or []
+        for number, entry in enumerate(entries, start=1):
+            try:
+                schema.TableEntry.model_validate(entry)
+            except ValidationError as error:
+                fault = error.errors(include_url=False, include_context=False)[0]
+                field = ".".join(str(part) for part in fault["loc"]) or "the entry"
+                message = f"entry {number} of {relative} has another form: {field}: {fault['msg']}"
+                self.findings.append(Finding("config-invalid", message, where, actual=repr(fault.get("input"))[:80]))
+        return entries
 
     def components(self) -> dict[str, Located]:
         found: dict[str, Located] = {}

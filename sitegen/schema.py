@@ -29,6 +29,19 @@ def _revision(value: str) -> str:
 
 Revision = Annotated[str, AfterValidator(_revision)]
 
+MAX_LAYERS = 10_000
+
+
+def _layers(value: str) -> str:
+    first, last = (int(number) for number in value.split("-"))
+    if not first <= last < MAX_LAYERS:
+        raise ValueError(f"layers are first-last, from 0, below {MAX_LAYERS:,}, not {value!r}")
+    return value
+
+
+LayerRange = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}-[0-9]{1,9}$"), AfterValidator(_layers)]
+LayerList = Annotated[list[Annotated[int, Field(ge=0, lt=MAX_LAYERS)]], Field(max_length=MAX_LAYERS)]
+
 
 class Strict(BaseModel):
     """Base of all spec nouns: unknown fields are refused, values are frozen, types are not coerced."""
@@ -58,8 +71,8 @@ class Place(Strict):
     title: Line
     parent: Id | None = None
     kind: str | None = None
-    layers: list[int] | Annotated[str, StringConstraints(pattern=r"^\d+-\d+$")] | None = None
-    repeat: Annotated[int, Field(ge=1)] = 1
+    layers: LayerList | LayerRange | None = None
+    repeat: Annotated[int, Field(ge=1, le=MAX_LAYERS)] = 1
     path: str = ""
     first: int = 0
     parts: list[Id | Part] = []
@@ -129,6 +142,23 @@ class Table(Strict):
 
     path: str
     origin: Text
+
+
+_Size = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+class TableEntry(BaseModel):
+    """An entry of the table's file: one tensor pattern with its layers; other fields are its maker's."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    name_pattern: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    shape: Annotated[list[_Size], Field(max_length=8)]
+    stored_shape: Annotated[list[_Size], Field(max_length=8)]
+    dtype: Annotated[str, StringConstraints(max_length=40)]
+    is_scale: bool
+    instances: Annotated[int, Field(ge=1, le=1_000_000)]
+    layers: Annotated[list[Annotated[int, Field(ge=0, lt=100_000)]], Field(max_length=10_000)]
 
 
 class ModelFile(Strict):
@@ -237,7 +267,7 @@ class Term(Strict):
 
     places: list[Id] | None = None
     components: list[Id] | None = None
-    layers: str | None = None
+    layers: LayerRange | None = None
     share: list[Count] | None = Field(default=None, description="[numerator, denominator] applied to each row")
     sign: Literal[1, -1] = 1
     text: Line | None = None

@@ -28,7 +28,8 @@ _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 _NULL = {"", "~", "null", "Null", "NULL"}
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_OVERRIDES = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+#: Format characters that spelling needs: joiners and the soft hyphen.  All others are refused, direction marks first.
+_JOINERS = set("\u200c\u200d\u00ad")
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,16 @@ def load(text: str | bytes, file: str) -> Document:
 
 
 def unsafe_characters(text: str) -> list[str]:
-    """Names of control and direction-override characters in `text` (newline and tab are fine)."""
+    """Names of control, direction and other invisible characters in `text` (newline, tab and joiners are fine).
+
+    Half of a surrogate pair is one too: no encoding can write it.
+    """
+    if text.isascii() and text.isprintable():
+        return []
     return [
         f"U+{ord(c):04X}"
         for c in dict.fromkeys(text)
-        if c in _OVERRIDES or (unicodedata.category(c) == "Cc" and c not in "\n\t")
+        if unicodedata.category(c) in ("Cc", "Cf", "Cs") and c not in "\n\t" and c not in _JOINERS
     ]
 
 

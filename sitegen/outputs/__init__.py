@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from sitegen.outputs.ci import github, junit, sarif
+from sitegen.outputs.ci import github, junit
+from sitegen.outputs.sarif import sarif
 from sitegen.outputs.text import text
 from sitegen.report import Report
 

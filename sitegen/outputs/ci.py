@@ -1,20 +1,27 @@
-# For machines: annotations on a pull request, test cases, and code-scanning results.
-"""Reports as GitHub workflow commands, JUnit XML and SARIF 2.1.0."""
+# For machines: annotations on a pull request, and test cases.
+#
+# A log is read by the platform line by line, and a line may be a command to it.  Texts of a spec are quoted
+# so that none of them begins one.
+"""Reports as GitHub workflow commands and JUnit XML."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
 from xml.etree import ElementTree
 
-from sitegen import __version__
-from sitegen.diagnostics import CODES, Finding, ordered
+from sitegen.diagnostics import Finding, ordered, printable
 from sitegen.report import Report
 
 #: The platform shows at most ten annotations of each kind per step.
 ANNOTATION_CAP = 10
+#: It refuses a step's summary of more than 1 MiB, whole.
+SUMMARY_CAP = 1024 * 1024
+#: Longer texts of one annotation are cut, so that the log stays readable.
+DATA_CAP = 4_000
 
 
 def github(reports: Sequence[Report]) -> str:
@@ -28,14 +35,10 @@ def github(reports: Sequence[Report]) -> str:
             lines.append(annotation(finding))
         else:
             rest.append(finding)
-    lines += [report.summary() for report in reports]
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary:
-        with open(summary, "a", encoding="utf-8") as file:
-            file.write("\n".join(f"- {report.summary()}" for report in reports) + "\n")
-            file.writelines(f"\n```\n{finding.text()}\n```\n" for finding in rest)
-    elif rest:
-        lines += [finding.text() for finding in rest]
+    lines += [log_line(report.summary()) for report in reports]
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not (path and write_summary(Path(path), reports, rest)):
+        lines += [log_line(line) for finding in rest for line in finding.text().splitlines()]
     return "\n".join(lines) + "\n"
 
 
@@ -51,22 +54,59 @@ def annotation(finding: Finding) -> str:
         properties.insert(0, f"file={_property(finding.where.file)}")
         if finding.where.line:
             properties.insert(1, f"line={finding.where.line},col={max(1, finding.where.column)}")
-    return f"::{finding.severity} {','.join(properties)}::{_data(body)}"
+    return f"::{finding.severity} {','.join(properties)}::{_data(body[:DATA_CAP])}"
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text, keep="\n").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
+def log_line(text: str) -> str:
+    """A line that the platform reads as text: no `::command` at its start."""
+    return re.sub(r"^(\s*)::", r"\1: :", printable(text))
+
+
+def write_summary(path: Path, reports: Sequence[Report], rest: Sequence[Finding]) -> bool:
+    """Append to the step's summary within its cap; False when it cannot be written."""
+    try:
+        room = SUMMARY_CAP - (path.stat().st_size if path.exists() else 0)
+        text = summary(reports, rest, room)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True
+
+
+def summary(reports: Sequence[Report], rest: Sequence[Finding], room: int) -> str:
+    """A line per model, then as many findings as `room` bytes hold, then how many are left out."""
+    parts = [f"- {escape(report.summary())}\n" for report in reports]
+    used = sum(len(part.encode()) for part in parts)
+    reserve = 200
+    for number, finding in enumerate(rest):
+        part = f"\n<pre>{escape(finding.text())}</pre>\n"
+        size = len(part.encode())
+        if used + size > room - reserve:
+            parts.append(f"\n{len(rest) - number:,} more: run `sitegen check` or `sitegen verify` to read them.\n")
+            break
+        used += size
+        parts.append(part)
+    text = "".join(parts)
+    return text if len(text.encode()) <= room else ""
+
+
+# --- JUnit -------------------------------------------------------------------------------------------
+
+
 def junit(reports: Sequence[Report]) -> str:
     """A suite per model, a case per statement; statements that were not run are skipped with their reason."""
     root = ElementTree.Element("testsuites")
     for report in reports:
-        loose = [f for f in report.errors if not f.component]
+        loose = list(loose_findings(report))
         counts = report.counts()
         suite = ElementTree.SubElement(
             root,
@@ -74,58 +114,33 @@ def junit(reports: Sequence[Report]) -> str:
             name=report.model,
             tests=str(len(report.outcomes) + len(loose)),
             failures=str(counts["failed"] + len(loose)),
+            errors="0",
             skipped=str(counts["not_run"] + counts["stale"]),
         )
         for outcome in report.outcomes:
-            case = ElementTree.SubElement(suite, "testcase", classname=outcome.component, name=outcome.statement)
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=_xml(outcome.component), name=_xml(outcome.statement), time="0"
+            )
             if outcome.state == "failed":
                 failure = ElementTree.SubElement(case, "failure", message=_xml(outcome.detail))
                 failure.text = _xml(f"expected {outcome.expected}\nactual {outcome.actual}")
             elif outcome.state in ("not_run", "stale"):
-                ElementTree.SubElement(case, "skipped", message=_xml(f"{outcome.state}: {outcome.detail}"))
+                reason = f"{outcome.state.replace('_', ' ')}: {outcome.detail}"
+                ElementTree.SubElement(case, "skipped", message=_xml(reason))
         for finding in loose:
-            case = ElementTree.SubElement(suite, "testcase", classname=finding.code, name=str(finding.where) or "-")
+            name = _xml(str(finding.where) or "-")
+            case = ElementTree.SubElement(suite, "testcase", classname=finding.code, name=name, time="0")
             ElementTree.SubElement(case, "failure", message=_xml(finding.message)).text = _xml(finding.text())
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
+def loose_findings(report: Report) -> Iterator[Finding]:
+    """Errors that no failed statement shows: each is a case of its own, so that a red report is red here too."""
+    failed = {(o.component, o.statement) for o in report.outcomes if o.state == "failed"}
+    return (f for f in ordered(report.errors) if (f.component, f.statement) not in failed)
+
+
 def _xml(text: str) -> str:
-    """Characters that XML 1.0 cannot hold are shown by number."""
-    return "".join(c if c in "\t\n" or ord(c) >= 32 else f"\\x{ord(c):02x}" for c in text)
-
-
-def sarif(reports: Sequence[Report]) -> str:
-    """SARIF 2.1.0; fingerprints do not depend on line numbers, so that a moved finding stays the same one."""
-    findings = ordered(f for report in reports for f in report.findings)
-    codes = sorted({finding.code for finding in findings})
-    level = {"error": "error", "warning": "warning", "notice": "note"}
-    results = []
-    for finding in findings:
-        print_of = "\0".join((finding.code, finding.component, finding.statement, finding.where.file, finding.message))
-        result = {
-            "ruleId": finding.code,
-            "ruleIndex": codes.index(finding.code),
-            "level": level[finding.severity],
-            "message": {"text": finding.text().partition(": ")[2] or finding.message},
-            "partialFingerprints": {"sitegen/v1": hashlib.sha256(print_of.encode()).hexdigest()},
-        }
-        if finding.where.file:
-            region = {"startLine": max(1, finding.where.line), "startColumn": max(1, finding.where.column)}
-            result["locations"] = [
-                {"physicalLocation": {"artifactLocation": {"uri": finding.where.file}, "region": region}}
-            ]
-        results.append(result)
-    rules = [{"id": code, "shortDescription": {"text": CODES[code]}} for code in codes]
-    driver = {
-        "name": "sitegen",
-        "version": __version__,
-        "informationUri": "https://pypi.org/project/modelspec-sitegen/",
-        "rules": rules,
-    }
-    body = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
-    }
-    return json.dumps(body, indent=2) + "\n"
+    """Characters that XML 1.0 cannot hold, and those that no reader sees, are shown by number."""
+    return printable(text, keep="\t\n")

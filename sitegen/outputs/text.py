@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sitegen.diagnostics import ordered
+from sitegen.diagnostics import ordered, printable
 from sitegen.report import LEVELS, Report
 
 
@@ -31,10 +31,10 @@ def one(report: Report) -> str:
             lines.append(f"{level:7} {numbers}" + (f"  [{where}]" if where else ""))
     idle = [o for o in report.outcomes if o.state == "not_run"]
     for outcome in idle[:20]:
-        lines.append(f"not run {outcome.component} {outcome.statement}: {outcome.detail}")
+        lines.append(f"not run {outcome.component} {outcome.statement}: {printable(outcome.detail)}")
     if len(idle) > 20:
         lines.append(f"not run … and {len(idle) - 20:,} more")
     if report.cached:
         lines.append("(nothing changed since the last run here; --force runs again)")
     lines.append(report.summary())
-    return "\n".join(lines) + "\n"
+    return "\n".join(printable(line, keep="\n") for line in lines) + "\n"

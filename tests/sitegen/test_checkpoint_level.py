@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from project_copy import MODEL, ROOT
 from toy_project import Toy, toy_component, write_toy
@@ -333,7 +333,6 @@ def test_the_released_form_is_read_from_headers_alone(tmp_path: Path) -> None:
     assert result.device == "48 file(s), 96,085 tensors, 763,205,315,794 elements and 23,563,015,184 scales"
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=120), st.booleans())
 def test_no_bytes_give_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: bytes, framed: bool) -> None:
     folder = tmp_path_factory.getbasetemp() / "fuzzed"

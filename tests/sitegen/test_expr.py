@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sitegen import expr
@@ -76,7 +76,6 @@ def test_deep_nesting_is_a_finding_and_no_recursion_error() -> None:
             expr.evaluate(text, {})
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="nd0123456789+-*/%() .^<>[]'\"eL_#\n", max_size=40))
 def test_no_text_gives_a_traceback(text: str) -> None:
     try:
@@ -85,7 +84,6 @@ def test_no_text_gives_a_traceback(text: str) -> None:
         assert error.findings
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.recursive(st.integers(0, 50).map(str) | st.sampled_from(["n", "d"]),
                     lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]}{t[1]}{t[2]})"),
                     max_leaves=12))  # fmt: skip

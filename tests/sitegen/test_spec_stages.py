@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sitegen import accounting, loader, resolver, static
@@ -212,7 +212,6 @@ def test_unknown_models_are_named_with_the_nearest(tmp_path: Path) -> None:
         loader.choose(project(tmp_path), ("toyy",))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="[]:,0123456789n*+- abc", max_size=20))
 def test_no_slice_gives_a_traceback(text: str) -> None:
     from sitegen.diagnostics import NOWHERE

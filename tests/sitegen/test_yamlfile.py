@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sitegen import yamlfile
@@ -87,7 +87,6 @@ def test_every_value_keeps_its_place() -> None:
     assert document.locate(("a", 0, "missing", "deeper")) == document.locate(("a", 0))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=200))
 def test_no_text_raises_anything_else(text: str) -> None:
     try:
@@ -97,7 +96,6 @@ def test_no_text_raises_anything_else(text: str) -> None:
         assert all(f.where.file == "x.yml" for f in error.findings)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     try:
