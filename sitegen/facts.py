@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from sitegen.diagnostics import Finding, Location
-from sitegen.loader import Sources
-from sitegen.pins.lock import replace_file
+from sitegen.loader import Sources, read_bytes
+from sitegen.pins.lock import exclusive, replace_file, sweep
 from sitegen.probe.result import FieldReads, LevelResult
+from sitegen.yamlfile import unsafe_characters
 
 LEVELS = ("meta", "cpu", "gpu")
+MAX_BYTES = 100_000_000
 STATES = ("passed", "failed", "not_run")
 
 
@@ -57,7 +59,8 @@ def code_files(sources: Sources) -> list[Path]:
         found += (
             [path] if path.is_file() else [p for p in path.rglob("*") if p.suffix in (".py", ".json", ".cu", ".cuh")]
         )
-    return sorted(p for p in found if "__pycache__" not in p.parts)
+    root = sources.root.resolve()
+    return sorted(p for p in found if "__pycache__" not in p.parts and p.resolve().is_relative_to(root))
 
 
 def code_digest(sources: Sources) -> str:
@@ -158,11 +161,12 @@ def write(sources: Sources, result: LevelResult, date: str) -> bool:
     """Write a level's facts unless only date or noise differ; True when the file changed."""
     data = to_json(sources, result, date)
     path = path_of(sources, result.level)
-    old, _ = raw(sources, result.level)
-    if old is not None and without_noise(old) == without_noise(data):
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+    with exclusive(path.parent):
+        sweep(path.parent, path.name)
+        old, _ = raw(sources, result.level)
+        if old is not None and without_noise(old) == without_noise(data):
+            return False
+        replace_file(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
     return True
 
 
@@ -176,7 +180,7 @@ def raw(sources: Sources, level: str) -> tuple[dict[str, Any] | None, Finding | 
         return None, Finding("facts-invalid", f"the facts file {problem}", where, hint=hint)
 
     try:
-        text = path.read_text("utf-8")
+        text = read_bytes(path, MAX_BYTES).decode("utf-8")
     except FileNotFoundError:
         return None, None
     except (OSError, UnicodeDecodeError) as error:
@@ -201,7 +205,7 @@ def raw(sources: Sources, level: str) -> tuple[dict[str, Any] | None, Finding | 
 def form_problem(data: dict[str, Any]) -> str:
     """What a sealed file lacks to be facts; a seal can be made again by anyone, so it proves no form."""
     for key in ("model", "level", "code", "device", "date"):
-        if not isinstance(data.get(key), str):
+        if not isinstance(data.get(key), str) or unsafe_characters(data[key]):
             return f"no text under {key!r}"
     if not _texts(data.get("versions")):
         return "no versions"
@@ -223,7 +227,8 @@ def form_problem(data: dict[str, Any]) -> str:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    """Whether this is an object of texts that a page can show."""
+    return isinstance(value, dict) and all(isinstance(v, str) and not unsafe_characters(v) for v in value.values())
 
 
 def read(sources: Sources, level: str) -> tuple[Facts | None, list[Finding]]:

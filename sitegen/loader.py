@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from sitegen.diagnostics import Finding, Location, SitegenError, SpecInvalid, ne
 from sitegen.yamlfile import Document
 
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+MAX_JSON_BYTES = 50_000_000
+MAX_INT_BITS = 64
 _Typed = TypeVar("_Typed", bound=BaseModel)
 
 
@@ -100,6 +103,31 @@ def inside(root: Path, relative: str) -> Path | None:
     return path if path.is_relative_to(root.resolve()) else None
 
 
+def read_bytes(path: Path, most: int) -> bytes:
+    """A regular file's content; `OSError` for a pipe or device, which may have no end, and for a larger one."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file")
+    if path.stat().st_size > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+    return path.read_bytes()
+
+
+def json_problem(data: Any) -> tuple[str, str] | None:
+    """(finding code, what it is) of a value that no page and no count can hold; None when there is none."""
+    todo = [data]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, str) and (bad := yamlfile.unsafe_characters(value)):
+            return "unsafe-text", f"a text with {', '.join(bad[:5])}"
+        elif type(value) is int and value.bit_length() > MAX_INT_BITS:
+            return "config-invalid", f"an integer of {value.bit_length():,} bits; at most {MAX_INT_BITS} are read"
+    return None
+
+
 def load(root: Path, name: str) -> Sources:
     """Load one model; raises `SpecInvalid` with all findings of all files."""
     return _Loader(root, name).load()
@@ -139,6 +167,10 @@ class _Loader:
                         actual=model.name,
                     )
                 )
+            for number, name in enumerate(model.implementation.sources):
+                if inside(self.root, name) is None:
+                    where = model_document.locate(("implementation", "sources", number))
+                    self.findings.append(Finding("path-outside", "the path leaves the project", where, actual=name))
             config = self.json(model.config, model_document.locate(("config",)), dict) or {}
             if model.table:
                 table = self.table(model.table.path, model_document.locate(("table", "path")))
@@ -174,7 +206,7 @@ class _Loader:
             self.findings.append(Finding("path-outside", "the file is a link out of the project", Location(file)))
             return None
         try:
-            content = path.read_bytes()
+            content = read_bytes(path, yamlfile.MAX_BYTES)
         except OSError as error:
             self.findings.append(
                 Finding("yaml-invalid", f"cannot be read: {error.strerror}", Location(file), hint="every model has it")
@@ -218,7 +250,7 @@ class _Loader:
             )
             return None
         try:
-            data = json.loads(path.read_text("utf-8"))
+            data = json.loads(read_bytes(path, MAX_JSON_BYTES).decode("utf-8"))
         except OSError as error:
             self.findings.append(Finding("config-invalid", f"{relative} cannot be read: {error.strerror}", where))
             return None
@@ -226,6 +258,11 @@ class _Loader:
             self.findings.append(Finding("config-invalid", f"{relative} is not JSON: {error}", where))
             return None
         self.files.append(relative)
+        problem = json_problem(data)
+        if problem is not None:
+            code, what = problem
+            self.findings.append(Finding(code, f"{relative} holds {what}", where))
+            return None
         if not isinstance(data, kind):
             self.findings.append(
                 Finding(

@@ -40,5 +40,7 @@ def build(root: Path, settings: Settings, models: Sequence[str] = ()) -> Built:
         books.append(book)
         findings += found
         for path in sorted((root / "spec" / name).rglob("*.yml")):
-            specs[path.relative_to(root).as_posix()] = path.read_bytes()
+            relative = path.relative_to(root).as_posix()
+            if path.is_file() and loader.inside(root, relative) is not None:  # what a link leads to stays unpublished
+                specs[relative] = path.read_bytes()
     return Built(render(books, specs, settings), tuple(ordered(findings)), tuple(broken))

@@ -3,26 +3,27 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from sitegen import pipeline
-from sitegen.diagnostics import Finding, SitegenError
-from sitegen.pins.lock import replace_file
+from sitegen.diagnostics import Finding, Location, SitegenError
+from sitegen.pins.lock import exclusive, replace_file, sweep
 from sitegen.render.settings import Settings
 from sitegen.render.tree import tree_config, tree_files
 
 MARK = ".sitegen-tree"
+WHOLE, UNFINISHED = b"made by sitegen render\n", b"sitegen render did not finish\n"
 
 
 def write_tree(root: Path, out: Path, models: Sequence[str]) -> list[Finding]:
     """Render into `out` (a folder made by this command, or a new one); returns the findings.
 
-    The tree is written beside `out` and takes its place in one rename, so that a run that is killed leaves
-    the old tree or the new one.
+    Files are replaced one by one, each in a single step, while no other run writes here; what a killed run leaves is
+    marked as unfinished, and the next run says so and finishes it.
     """
     out = out.resolve()
     if out.exists() and not (out / MARK).exists() and any(out.iterdir()):
@@ -41,22 +42,33 @@ def write_tree(root: Path, out: Path, models: Sequence[str]) -> list[Finding]:
     built = pipeline.build(root, settings, models)
     docs_dir = root / config.get("docs_dir", "docs")
     docs = {p.relative_to(docs_dir).as_posix(): p.read_bytes() for p in sorted(docs_dir.rglob("*")) if p.is_file()}
-    fresh = out.with_name(out.name + ".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    for path, data in tree_files(built.site, docs).items():
-        target = fresh / "docs" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
     made = yaml.safe_dump(tree_config(config, built.site), sort_keys=False, allow_unicode=True)
-    replace_file(fresh / "mkdocs.yml", made.encode())
-    (fresh / MARK).write_text("made by sitegen render\n", "utf-8")
-    old = out.with_name(out.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if out.exists():
-        out.rename(old)
-    fresh.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
-    return list(built.findings)
+    files = {f"docs/{path}": data for path, data in tree_files(built.site, docs).items()}
+    left = update(out, {**files, "mkdocs.yml": made.encode()})
+    return [*left, *built.findings]
+
+
+def update(out: Path, files: Mapping[str, bytes]) -> list[Finding]:
+    """Make a folder hold these files and no others; a warning when the run before did not finish."""
+    with exclusive(out):
+        mark, found = out / MARK, []
+        if mark.is_file() and mark.read_bytes() == UNFINISHED:
+            message = "the tree was left unfinished: some of its pages were older than others"
+            found = [Finding("facts-stale", message, Location(out.name), hint="it is whole now", severity="warning")]
+        replace_file(mark, UNFINISHED)
+        for path in sorted(out.rglob("*"), reverse=True):  # files before their folders
+            if path.is_dir() and not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.rmdir()  # only an empty one goes
+            elif path != mark and path.relative_to(out).as_posix() not in files:
+                path.unlink()
+        for name, data in files.items():
+            target = out / name
+            if target.is_symlink() or not target.is_file() or target.read_bytes() != data:
+                replace_file(target, data, sync=False)
+        sweep(out, MARK)
+        replace_file(mark, WHOLE)
+    return found
 
 
 def address(repository: str | None, path: str) -> str:

@@ -229,8 +229,11 @@ def write_lock(path: Path, lock: Lock) -> bool:
     return True
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes beside the file and renames, so that at any moment it is old or new."""
+def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Writes beside the file and renames, so that at any moment it is old or new.
+
+    With `sync` also when the machine stops; without, when the program does.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -238,13 +241,21 @@ def replace_file(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def sweep(folder: Path, name: str) -> None:
+    """Removes what killed runs left beside a file; for whoever holds the folder (`exclusive`)."""
+    for left in folder.glob(f".{name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            left.unlink()
 
 
 def _umask() -> int:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sitegen.diagnostics import Finding, Location, SitegenError, nearest
-from sitegen.pins.lock import Lock, exclusive, read_lock, replace_file, write_lock
+from sitegen.pins.lock import Lock, exclusive, read_lock, replace_file, sweep, write_lock
 from sitegen.pins.pin import Acknowledgement, Lines, Pin, PinState, Record, place
 from sitegen.pins.report import check, finding, findings
 from sitegen.pins.source import SourceReader
@@ -228,6 +228,7 @@ def repin_file(
     if not (write or ack):
         return repin(pins, read_lock(lock_path), reader)
     with exclusive(lock_path.parent):
+        sweep(lock_path.parent, lock_path.name)
         result = repin(pins, read_lock(lock_path), reader, write=write, ack=ack, reason=reason, today=today)
         by_file: dict[str, list[LinesEdit]] = {}
         for edit in result.edits:
