@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,67 @@ def render(ctx: click.Context, models: tuple[str, ...], out: Path) -> None:
     for finding in findings:
         click.echo(finding.text(), err=True)
     ctx.exit(1 if any(f.severity == "error" for f in findings) else 0)
+
+
+@main.command()
+@_model
+@_two
+@click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Try an even sample for so long.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample.")
+@click.option("--component", "components", multiple=True, metavar="ID", help="Mutants that concern these components.")
+@click.option("--write", is_flag=True, help="Record the score of a full run beside the spec.")
+@click.pass_context
+def selftest(
+    ctx: click.Context,
+    models: tuple[str, ...],
+    form: str,
+    budget: float | None,
+    seed: int,
+    components: tuple[str, ...],
+    write: bool,
+) -> None:
+    """Mutate specs and code in a scratch copy; say how many mutants the checks catch."""
+    import datetime
+
+    from sitegen import loader
+    from sitegen.probe.harness import CannotRun
+    from sitegen.selftest.record import write_record
+    from sitegen.selftest.report import write_scores
+    from sitegen.selftest.run import selftest as run
+
+    if write and (budget is not None or components):
+        raise click.UsageError("--write records a full run: leave out --budget and --component")
+    root, scores = _root(ctx), []
+    for name in _models(ctx, models):
+        try:
+            with _bar() as bar:
+                score = run(
+                    root, name, budget=budget, seed=seed, components=components, bar=bar, progress=_progress()
+                )
+        except CannotRun as error:
+            click.echo(f"error: the self-test of {name} cannot run here: {error}", err=True)
+            ctx.exit(3)
+        scores.append(score)
+        if write and score.trials:
+            write_record(loader.load(root, name), score.to_json(), datetime.date.today().isoformat())
+    click.echo(write_scores(scores, form), nl=False)
+    codes = [score.exit_code for score in scores]
+    ctx.exit(1 if 1 in codes else max(codes, default=0))
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Callable[[Any], Any] | None]:
+    """Wraps a sequence into a progress bar on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+
+        def wrap(items: Any) -> Any:
+            click.echo("\r\x1b[K", nl=False, err=True)
+            return stack.enter_context(click.progressbar(items, label="mutants", show_pos=True, file=sys.stderr))
+
+        yield wrap
 
 
 @main.command()

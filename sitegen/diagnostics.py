@@ -45,6 +45,7 @@ CODES: dict[str, str] = {
     "pin-ambiguous": "Pinned code now stands in several places, or was split.",
     "evidence-unused": "An evidence entry is cited by no component.",
     "component-unreachable": "A component occurs in no place of the model.",
+    "equivalent-stale": "An entry of equivalent.yml names a mutant that does not exist, or that a check does catch.",
     "facts-stale": "Facts are older than the code or spec they speak of.",
     "facts-invalid": "A facts file is damaged, forged, or of another schema.",
     "not-run": "A statement could not be verified here.",

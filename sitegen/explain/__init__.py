@@ -37,6 +37,7 @@ ADVICE: dict[str, str] = {
     "pin-ambiguous": "Quote a longer fragment or name the symbol, so that one place is meant.",
     "evidence-unused": "Cite the entry, or remove it.",
     "component-unreachable": "List the component under the parts of a place or of another component.",
+    "equivalent-stale": "Remove the entry; `sitegen selftest` prints the ids of the mutants that are left.",
     "facts-stale": "Run `sitegen verify --write`; pages show the statements as stale until then.",
     "facts-invalid": "Facts are made by `sitegen verify --write`, not by hand.",
     "not-run": "`sitegen doctor` says what is missing here.",
