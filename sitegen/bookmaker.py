@@ -12,6 +12,7 @@ from sitegen.pins import FolderReader, SourceRefused
 from sitegen.quoting import quote
 from sitegen.render import gather
 from sitegen.render.book import Book, CodeState
+from sitegen.selftest.record import read_record
 from sitegen.verifier import Checked
 
 
@@ -45,6 +46,7 @@ def book_of(checked: Checked) -> Book:
         policies=policies,
         quote=lambda id, text: quote(accounts, id, text),
         policies_of=policies_of(accounts),
+        selftest=read_record(model.sources),
         date=max((run.date for run in report.runs.values()), default=""),
     )
 

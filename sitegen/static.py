@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sitegen import accounting, expr, formula, pins, schema
+from sitegen import accounting, axes, expr, formula, pins, references, schema
 from sitegen.accounting import Accounts
 from sitegen.configuration import field_findings
 from sitegen.diagnostics import Finding, SpecInvalid, nearest
@@ -86,7 +86,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
     for name in model.sources.sources.sources:
         for finding in source_findings(model, name):
             result.fail(finding)
-    for finding in (*size_findings(model), *relation_findings(model)):
+    for finding in (*size_findings(model), *relation_findings(model), *references.reference_findings(model)):
         result.fail(finding)
     for name, policy in model.sources.policies.items():
         result_of = policy_finding(accounts, name, policy)
@@ -228,6 +228,7 @@ def table_findings(accounts: Accounts, result: LevelResult) -> Iterator[Finding]
     yield from accounting.ownership_findings(accounts, shapes, "the published table")
     for id, instances in accounts.instances.items():
         located = accounts.model.components[id]
+        yield from axes.view_findings(accounts, id, table)
         for instance in instances:
             for number, row in enumerate(instance.rows):
                 for name in row.tensors[:1]:
@@ -270,6 +271,7 @@ def component_findings(accounts: Accounts, id: str, located: Located) -> Iterato
     """Formulas, TeX, prose and carriers of one component."""
     model = accounts.model
     yield from formula_findings(model, located)
+    yield from axes.letter_findings(located, model.steps[id])
     for number, numeric in enumerate(located.component.numerics):
         yield from numeric_findings(model, located, number, numeric)
     for path, text in texts(located.component):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sitegen.render.view import Run, State
 from sitegen.resolver import Model
+from sitegen.selftest.record import SelftestRecord
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Book:
     policies_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # component -> policies that count it
     date: str = ""
     revision: str = ""  # of this repository, where known
+    selftest: SelftestRecord | None = None  # the last full one, where it is recorded
 
     def account(self, component: str, place: str | None = None) -> Account | None:
         """What a component owns in a place, or in the whole model."""

@@ -70,11 +70,12 @@ class Site:
     def _insertion(self, path: str, name: str, target: str) -> str:
         if name == "figure":
             return block_markdown(self._figure(path, target))
-        templates = {"proof": "proof", "runs": "runs", "legend": "legend"}
+        templates = {"proof": "proof", "runs": "runs", "legend": "legend", "selftest": "selftest"}
         if name not in templates:
             raise SitegenError(f"{path}: no insertion {name!r}", hint=f"known ones: {', '.join(templates)}, figure")
         proofs = [model_view.proof(book, path, self.settings.addresses) for book in self.proofs]
-        html = fill(f"{templates[name]}.html.j2", proofs=proofs)
+        selftests = [(proof.model, book.selftest) for proof, book in zip(proofs, self.proofs, strict=True)]
+        html = fill(f"{templates[name]}.html.j2", proofs=proofs, selftests=selftests)
         return block_markdown(html)
 
     def _figure(self, path: str, target: str) -> str:

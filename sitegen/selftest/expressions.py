@@ -8,6 +8,9 @@ import copy
 import re
 from collections.abc import Iterator
 
+from sitegen import expr
+from sitegen.diagnostics import SpecInvalid
+
 _OTHER: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -19,11 +22,34 @@ _OTHER: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def count_forms(text: str) -> Iterator[tuple[str, str]]:
-    """(wrong expression, what was changed) for an expression that parses; one more, and each of its parts."""
+    """(wrong expression, what was changed) for an expression that parses; one more, and each of its parts.
+
+    A form that has the same value whatever its symbols are is none.
+    """
     try:
+        expr.parse(text)
         tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError):
+    except (SpecInvalid, SyntaxError, ValueError):
         return
+    for form, what in _count_forms(text, tree):
+        if not _same(text, form):
+            yield form, what
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two expressions agree on a few sets of sizes that have nothing in common."""
+    names = sorted(expr.parse(first).names | expr.parse(second).names)
+    for sizes in ((101, 37, 211, 53), (1009, 463, 89, 307), (7919, 31, 5003, 617)):
+        symbols = {name: sizes[place % 4] + 2 * place for place, name in enumerate(names)}
+        try:
+            if expr.evaluate(first, symbols) != expr.evaluate(second, symbols):
+                return False
+        except SpecInvalid:
+            return False
+    return True
+
+
+def _count_forms(text: str, tree: ast.Expression) -> Iterator[tuple[str, str]]:
     yield f"{text.strip()} + 1", "one more"
     nodes = list(ast.walk(tree))
     for place, node in enumerate(nodes):

@@ -66,7 +66,7 @@ def write_record(sources: Sources, score: dict[str, Any], date: str) -> Path:
         "model": sources.name,
         "date": date,
         "seed": score["seed"],
-        "digest": project_digest(sources),
+        "digest": score["digest"],
         **{name: score[name] for name in counts},
         "kinds": score["kinds"],
         "components": score["components"],

@@ -13,6 +13,7 @@ from sitegen.selftest.code import code_mutants
 from sitegen.selftest.equivalents import Equivalents, read_equivalents
 from sitegen.selftest.gate import Gate, Verdict
 from sitegen.selftest.mutant import Mutant
+from sitegen.selftest.record import project_digest
 from sitegen.selftest.sample import sampled
 from sitegen.selftest.score import PINS, Score, Trial
 from sitegen.selftest.scratch import copied
@@ -52,6 +53,7 @@ def selftest(
     for id in components:
         if id not in model.components:
             raise SitegenError(f"no component {id!r} in {name}", hint=nearest(id, model.components))
+    score.digest = project_digest(model.sources)
     progress("selftest: making mutants")
     everything = [*spec_mutants(model), *code_mutants(model)]
     chosen = [m for m in everything if not components or set(m.components) & set(components)]

@@ -94,6 +94,7 @@ class Score:
 
     Attributes:
         model, seed, seconds: what was tried, in which order, and for how long.
+        digest: of the specs and the code that were tried.
         made: mutants made of the components asked for; fewer are tried when the budget ends.
         trials: their outcomes.
         findings: errors of the unchanged project (then nothing is tried), and entries of equivalent.yml to remove.
@@ -102,6 +103,7 @@ class Score:
     model: str
     seed: int
     seconds: float = 0.0
+    digest: str = ""
     made: int = 0
     trials: list[Trial] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -136,6 +138,7 @@ class Score:
             "schema": 1,
             "model": self.model,
             "seed": self.seed,
+            "digest": self.digest,
             "seconds": round(self.seconds, 1),
             "made": self.made,
             "tried": len(self.trials),

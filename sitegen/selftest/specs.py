@@ -126,7 +126,7 @@ def _of_component(model: Model, page: _Page, root: Path, path: Path, span: Span,
             letter, colon, size = span.value.rpartition(":")
             yield put("shape", f"{letter}{colon}{size} + 1", f"the axis {span.value} is one longer")
         case ("inputs" | "outputs" | "parameters", int(), "dtype") if span.inline:
-            other = _OTHER_TYPE.get(span.value, "float32" if span.value != "float32" else "bfloat16")
+            other = _OTHER_TYPE.get(span.value, "BF16" if span.value.isupper() else "float32")
             yield put("number-type", other, f"{span.value} becomes {other}")
         case ("parameters", int(), "count") | ("parameters", int(), "each", str()) if span.inline:
             for value, what in expressions.count_forms(span.value):
@@ -143,6 +143,13 @@ def _of_component(model: Model, page: _Page, root: Path, path: Path, span: Span,
                 yield put("number", value, what)
         case ("numerics", int(), "constant", str()) if span.inline:
             yield put("number", _one_per_cent(span.value), f"{span.value} is one per cent larger")
+        case ("cases", int(), "gives", *_) if span.inline and span.style is None:
+            if span.value in ("true", "false"):
+                other = "false" if span.value == "true" else "true"
+                yield put("number", other, f"{span.value} becomes {other}", raw=True)
+            elif re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", span.value):
+                other = _one_per_cent(span.value)
+                yield put("number", other, f"{span.value} becomes {other}", raw=True)
         case ("properties", int(number), *rest):
             yield from _property(span, rest, located, number, put)
         case ("code", int(number), "symbol" | "fragment" as field) if span.kind == "scalar":
@@ -234,7 +241,7 @@ def _one_per_cent(text: str) -> str:
     if text.lstrip("-").isdigit():
         return str(int(text) + 1)
     try:
-        return f"{float(text) * 1.01:.6g}"
+        return repr(float(text) * 1.01 or 0.01)
     except ValueError:
         return text + "-x"
 
