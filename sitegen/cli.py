@@ -244,6 +244,7 @@ def render(ctx: click.Context, models: tuple[str, ...], out: Path) -> None:
 @_two
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Try an even sample for so long.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the sample.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes; a few GB each.")
 @click.option("--component", "components", multiple=True, metavar="ID", help="Mutants that concern these components.")
 @click.option("--write", is_flag=True, help="Record the score of a full run beside the spec.")
 @click.pass_context
@@ -253,6 +254,7 @@ def selftest(
     form: str,
     budget: float | None,
     seed: int,
+    jobs: int,
     components: tuple[str, ...],
     write: bool,
 ) -> None:
@@ -272,7 +274,14 @@ def selftest(
         try:
             with _bar() as bar:
                 score = run(
-                    root, name, budget=budget, seed=seed, components=components, bar=bar, progress=_progress()
+                    root,
+                    name,
+                    budget=budget,
+                    seed=seed,
+                    jobs=jobs,
+                    components=components,
+                    bar=bar,
+                    progress=_progress(),
                 )
         except CannotRun as error:
             click.echo(f"error: the self-test of {name} cannot run here: {error}", err=True)
@@ -286,16 +295,17 @@ def selftest(
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Callable[[Any], Any] | None]:
+def _bar() -> Iterator[Callable[[Any, int], Any] | None]:
     """Wraps a sequence into a progress bar on stderr where that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     with contextlib.ExitStack() as stack:
 
-        def wrap(items: Any) -> Any:
+        def wrap(items: Any, length: int) -> Any:
             click.echo("\r\x1b[K", nl=False, err=True)
-            return stack.enter_context(click.progressbar(items, label="mutants", show_pos=True, file=sys.stderr))
+            bar = click.progressbar(items, length=length, label="mutants", show_pos=True, file=sys.stderr)
+            return stack.enter_context(bar)
 
         yield wrap
 

@@ -2,5 +2,5 @@
 """Mutate a project and count the mutants that its checks catch.
 
 Floors, lowest first: mutant, yamltext and expressions, rewrites, specs and code (what is changed); scratch, forks,
-reimport, gate (how it is tried); equivalents, sample, score, record, report; run puts them together.
+reimport, gate, workers (how it is tried); equivalents, sample, score, record, report; run puts them together.
 """

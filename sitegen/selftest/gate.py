@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from sitegen.selftest.scratch import Scratch
 
 #: Seconds after which a run with changed code is taken to hang.
 TIMEOUT = 180.0
+#: How many runs with edits are kept; one may take some hundred megabytes.
+RUNS = 6
 
 
 class Found(Exception):
@@ -125,6 +128,12 @@ class Gate:
             cpu.check_component(model, id, self.sessions, self.harness, ran, self.kernels)  # type: ignore[arg-type]
         self.findings += [f for f in (*level.findings, *ran.findings) if f.severity == "error"]
 
+    def move(self, scratch: Scratch) -> None:
+        """Go on in another copy of the same project, as a worker does."""
+        self.scratch = scratch
+        self.accounts = self.read()
+        self.compiled = Compiled(self.sources)
+
     def start(self, accounts: Accounts, module: Any, result: LevelResult) -> list[cpu.Session]:
         model = accounts.model
         operations = cpu.wanted_operations(model, list(model.components))
@@ -150,19 +159,28 @@ class Gate:
     # --- specs and configuration, in process -------------------------------------------------------
 
     def spec(self, mutant: Mutant) -> Verdict:
+        """Cheapest first: the changed components alone, then their values in the runs, then the whole static level."""
         try:
             accounts = self.read()
         except SpecInvalid as error:
             return Verdict.of(error.findings[0])
-        first_error(static.run(accounts)[0].findings)
-        changed = self.changed(accounts)
-        if mutant.side == "config":
-            return self.config(accounts)
+        model, changed = accounts.model, self.changed(accounts)
+        if changed is None:
+            first_error(static.run(accounts)[0].findings)
+            if mutant.side == "config":
+                return self.config(accounts)
+        ids = model.order() if changed is None else changed
+        for id in changed or ():
+            first_error(f.within(id) for f in static.component_findings(accounts, id, model.components[id]))
+            for number, row in enumerate(model.component(id).parameters):
+                first_error(static.row_findings(accounts, id, number, row))
+        result = FirstFinding("cpu")
+        for id in ids:
+            cpu.check_component(model, id, self.sessions, self.harness, result, self.kernels)  # type: ignore[arg-type]
+        if changed is not None:
+            first_error(static.run(accounts)[0].findings)
         if changed is None or any(self.differ(accounts, id, "parameters") for id in changed):
             first_error(meta.run(accounts, self.harness, _quiet).findings)  # type: ignore[arg-type]
-        result = FirstFinding("cpu")
-        for id in accounts.model.order() if changed is None else changed:
-            cpu.check_component(accounts.model, id, self.sessions, self.harness, result, self.kernels)  # type: ignore[arg-type]
         return Verdict()
 
     def config(self, accounts: Accounts) -> Verdict:
@@ -251,12 +269,16 @@ def operation(model: resolver.Model, id: str) -> str:
 
 
 def remember(session: cpu.Session) -> None:
-    """Runs of the unchanged implementation are made once for each set of edits."""
-    record, seen = session.record, {}
+    """Runs of the unchanged implementation are made once for each set of edits, as long as memory for a few lasts."""
+    record, seen = session.record, OrderedDict()
 
     def remembered(edits: Iterable[Any] = ()) -> Any:
         key = tuple(edits)
-        if key not in seen:
+        if key in seen:
+            seen.move_to_end(key)
+        else:
+            if len(seen) >= RUNS:
+                seen.popitem(last=False)
             seen[key] = record(list(key))
         return seen[key]
 

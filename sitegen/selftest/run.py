@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sitegen import loader, resolver
 from sitegen.diagnostics import SitegenError, SpecInvalid, nearest, ordered
@@ -18,9 +20,10 @@ from sitegen.selftest.sample import sampled
 from sitegen.selftest.score import PINS, Score, Trial
 from sitegen.selftest.scratch import copied
 from sitegen.selftest.specs import spec_mutants
+from sitegen.selftest.workers import in_workers
 
-#: Wraps the mutants in order, so that it sees each one taken.
-Bar = Callable[[Sequence[Mutant]], Iterable[Mutant]]
+#: Sees the trials as they come; the number says how many there may be.
+Bar = Callable[[Iterable[Trial], int], Iterable[Trial]]
 
 
 def _quiet(message: str) -> None:
@@ -33,11 +36,12 @@ def selftest(
     *,
     budget: float | None = None,
     seed: int = 0,
+    jobs: int = 1,
     components: Sequence[str] = (),
     bar: Bar | None = None,
     progress: Callable[[str], None] = _quiet,
 ) -> Score:
-    """Try the mutants of a model, or of some of its components, for `budget` seconds.
+    """Try the mutants of a model, or of some of its components, for `budget` seconds, in `jobs` processes.
 
     Raises `SitegenError` for a component that does not exist and `CannotRun` when a package is missing. A project
     that does not pass its own checks is not mutated: the score then holds its findings and no trials.
@@ -66,14 +70,46 @@ def selftest(
         score.made = len(chosen)
         order = sampled(chosen, seed) if budget is not None else chosen
         until = None if budget is None else time.monotonic() + budget
-        for mutant in bar(order) if bar is not None else order:
-            if until is not None and time.monotonic() > until:
-                break
-            score.trials.append(tried(gate, mutant, equivalents))
+        if jobs > 1:
+            trials = spread(gate, order, equivalents, until, jobs)
+        else:
+            trials = one_by_one(gate, order, equivalents, until)
+        place = {mutant.id: number for number, mutant in enumerate(order)}
+        taken = list(bar(trials, len(order)) if bar is not None else trials)
+        score.trials = sorted(taken, key=lambda t: place[t.mutant.id])
     told_apart = {t.mutant.id: t.by for t in score.trials if t.outcome == "caught" and not t.only_by_pin}
     score.findings = equivalents.stale({m.id for m in everything}, told_apart)
     score.seconds = time.monotonic() - started
     return score
+
+
+def one_by_one(gate: Gate, order: Sequence[Mutant], equivalents: Equivalents, until: float | None) -> Iterator[Trial]:
+    for mutant in order:
+        if until is not None and time.monotonic() > until:
+            return
+        yield tried(gate, mutant, equivalents)
+
+
+def spread(
+    gate: Gate, order: Sequence[Mutant], equivalents: Equivalents, until: float | None, jobs: int
+) -> Iterator[Trial]:
+    """The same in several processes; the trials come in any order."""
+
+    @contextlib.contextmanager
+    def prepare() -> Iterator[Callable[[Mutant], dict[str, Any] | None]]:
+        with copied(gate.sources) as scratch:
+            gate.move(scratch)
+
+            def work(mutant: Mutant) -> dict[str, Any] | None:
+                if until is not None and time.monotonic() > until:
+                    return None
+                trial = tried(gate, mutant, equivalents)
+                return {"outcome": trial.outcome, "by": trial.by, "note": trial.note, "diff": trial.diff}
+
+            yield work
+
+    for number, answer in in_workers(order, jobs, prepare):
+        yield Trial(order[number], **answer)
 
 
 def tried(gate: Gate, mutant: Mutant, equivalents: Equivalents) -> Trial:
