@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selftest_project import MODEL, Project
@@ -25,6 +28,7 @@ from sitegen.selftest.rewrites import rewrites
 from sitegen.selftest.sample import sampled
 from sitegen.selftest.score import Counts, Score, Trial, percent
 from sitegen.selftest.specs import spec_mutants
+from sitegen.selftest.workers import WorkerDied, in_workers
 from sitegen.selftest.yamltext import quoted, spans
 
 
@@ -230,6 +234,40 @@ def test_a_fork_gives_its_value_and_changes_nothing_here() -> None:
     here = [1]
     assert in_fork(lambda: (here.append(2), here)[1], 30) == [1, 2]
     assert here == [1]
+
+
+@contextlib.contextmanager
+def _answers(fault: str = "") -> Iterator[Callable[[Mutant], dict[str, Any] | None]]:
+    def work(mutant: Mutant) -> dict[str, Any] | None:
+        if mutant.id.endswith(":5"):
+            if fault == "raises":
+                raise LookupError("no such thing")
+            if fault == "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if fault == "ends":
+                return None
+        return {"id": mutant.id, "pid": os.getpid()}
+
+    yield work
+
+
+def test_workers_share_the_mutants() -> None:
+    many = [_mutant("a", "count", n) for n in range(11)]
+    answers = dict(in_workers(many, 3, _answers))
+    assert {n: a["id"] for n, a in answers.items()} == {n: m.id for n, m in enumerate(many)}
+    assert len({a["pid"] for a in answers.values()}) == 3
+    assert os.getpid() not in {a["pid"] for a in answers.values()}
+
+
+def test_a_worker_whose_time_is_over_stops_and_the_others_go_on() -> None:
+    many = [_mutant("a", "count", n) for n in range(12)]
+    assert sorted(n for n, _ in in_workers(many, 3, lambda: _answers("ends"))) == [0, 1, 2, 3, 4, 6, 7, 9, 10]
+
+
+@pytest.mark.parametrize("fault, words", [("raises", "LookupError: no such thing"), ("dies", "wait status")])
+def test_a_worker_that_fails_is_no_outcome(fault: str, words: str) -> None:
+    with pytest.raises(WorkerDied, match=words):
+        list(in_workers([_mutant("a", "count", n) for n in range(8)], 2, lambda: _answers(fault)))
 
 
 def test_the_share_counts_no_pin_and_is_never_rounded_up() -> None:

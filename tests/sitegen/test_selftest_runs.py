@@ -158,6 +158,12 @@ def test_a_full_run_is_recorded(project: Project, full: Any) -> None:
     )
 
 
+def test_several_processes_find_the_same(project: Project, full: Any) -> None:
+    _, score = project.run("selftest", "--format", "json", "--jobs", "2", "--component", "cap")
+    one = {m["id"]: m for m in full[1]["mutants"]}
+    assert score["mutants"] and score["mutants"] == [one[m["id"]] for m in score["mutants"]]
+
+
 def test_a_budget_ends_early_says_so_and_leaves_the_project_alone(project: Project, full: Any) -> None:
     kept = [p for p in project.root.rglob("*") if p.is_file() and not {"__pycache__", ".sitegen"} & set(p.parts)]
     before = {p: p.read_bytes() for p in kept}
