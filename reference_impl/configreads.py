@@ -1,4 +1,4 @@
-"""Follows every configuration value from the field where it is read to the tensors and operations that it reaches.
+"""Follows every configuration value from the field where it is read to the tensors and operations it reaches.
 
 Numbers read from the configuration carry the names of their fields, through arithmetic too; a tensor whose shape carries
 a name depends on that field, and so does an operation that receives such a number.  Texts and lists of layers cannot
@@ -86,7 +86,7 @@ for _kind in (TracedInt, TracedFloat):
     for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow"):
         setattr(_kind, f"__{_name}__", _passing_on(_name, reflected=False))
         setattr(_kind, f"__r{_name}__", _passing_on(_name, reflected=True))
-    setattr(_kind, "__neg__", lambda self: traced(-_bare(self), self.fields))
+    _kind.__neg__ = lambda self: traced(-_bare(self), self.fields)
 
 
 class WatchedArgs(ModelArgs):

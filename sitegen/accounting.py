@@ -281,7 +281,7 @@ def table_tensors(model: Model) -> dict[str, TableTensor]:
     """The published table, one entry per tensor (patterns expanded over layers and experts)."""
     found: dict[str, TableTensor] = {}
     for entry in model.sources.table:
-        for name in _expand(entry, model.config):
+        for name in names_of(entry):
             found[name] = TableTensor(
                 name, tuple(entry["shape"]), entry["dtype"], entry["is_scale"], tuple(entry["stored_shape"])
             )
@@ -293,8 +293,8 @@ def documented(model: Model, name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in model.sources.model.documented)
 
 
-def _expand(entry: dict[str, Any], config: dict[str, Any]) -> Iterator[str]:
-    """All names of a pattern: the first letter runs over the layers, the second over the rest of the instances."""
+def names_of(entry: dict[str, Any]) -> Iterator[str]:
+    """All names of an entry of the table: the first letter runs over the layers, the second over the rest of the instances."""
     pattern: str = entry["name_pattern"]
     letters = list(dict.fromkeys(re.findall(r"\{(\w+)\}", pattern)))
     outer = letters[:1] if entry["layers"] else []

@@ -13,6 +13,7 @@ from sitegen.quoting import quote
 from sitegen.render import gather
 from sitegen.render.book import Book, CodeState
 from sitegen.selftest.record import read_record
+from sitegen.tensorindex import tensor_patterns
 from sitegen.verifier import Checked
 
 
@@ -47,6 +48,8 @@ def book_of(checked: Checked) -> Book:
         quote=lambda id, text: quote(accounts, id, text),
         policies_of=policies_of(accounts),
         selftest=read_record(model.sources),
+        fields=checked.fields,
+        tensors=tensor_patterns(accounts),
         date=max((run.date for run in report.runs.values()), default=""),
     )
 

@@ -18,6 +18,7 @@ FLOORS = (
     ("loader",),
     ("resolver",),
     ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),
+    ("tensorindex",),
     ("facts", "render/", "selftest/record", "axes", "references"),
     ("probe/", "quoting"),
     ("prosenumbers",),

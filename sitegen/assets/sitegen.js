@@ -135,8 +135,27 @@
     });
     const search = document.querySelector(".md-search[role=dialog]:not([aria-label])");
     if (search) search.setAttribute("aria-label", "Search");
+    document.querySelectorAll(".ms-filter").forEach(filter);
     scrollers();
     openTarget();
+  }
+
+  // Shows the rows of all tables of a class whose names hold what is typed.
+  function filter(bar) {
+    const input = bar.querySelector("input");
+    const count = bar.querySelector("[data-filter-count]");
+    const rows = [...document.querySelectorAll(`table.${input.dataset.filter} tbody tr`)];
+    const apply = () => {
+      const wanted = input.value.trim().toLowerCase();
+      let shown = 0;
+      rows.forEach((row) => {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+        shown += !row.hidden;
+      });
+      count.textContent = wanted ? `${shown} of ${rows.length}` : "";
+    };
+    bar.hidden = false;
+    input.addEventListener("input", apply);
   }
 
   addEventListener("hashchange", openTarget);

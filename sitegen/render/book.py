@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sitegen.probe.result import FieldReads
 from sitegen.render.view import Run, State
 from sitegen.resolver import Model
 from sitegen.selftest.record import SelftestRecord
+from sitegen.tensorindex import TensorPattern
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Book:
     quote: Callable[[str, str], tuple[str, str]]  # component, expression -> value as shown, its calculation
     place_verdicts: Mapping[tuple[str, str], tuple[Verdict, ...]] = field(default_factory=dict)
     policies_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # component -> policies that count it
+    fields: Mapping[str, FieldReads] = field(default_factory=dict)  # of the configuration, where a run traced them
+    tensors: tuple[TensorPattern, ...] = ()
     date: str = ""
     revision: str = ""  # of this repository, where known
     selftest: SelftestRecord | None = None  # the last full one, where it is recorded

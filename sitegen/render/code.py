@@ -118,6 +118,10 @@ class Highlighter:
             rows.append(f'<span class="ms-line{mark}" id="{excerpt.anchor}-L{number}"{extra}>{body}\n</span>')
         return "".join(rows)
 
+    def file_lines(self, path: str, text: str) -> list[str]:
+        """Every line of a file as HTML without anchors."""
+        return ["".join(_piece(kind, piece, {}) for kind, piece in line) for line in self.tokens(path, text)]
+
     def excerpt_html(self, excerpt: Excerpt) -> str:
         """The gutter of line numbers beside the code; both are text, only the code is in `code`."""
         lines = excerpt.lines()

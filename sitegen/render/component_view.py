@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -23,6 +25,7 @@ from sitegen.render.view import (
     CodePlace,
     ComponentView,
     CountView,
+    ExcerptView,
     FormulaView,
     Link,
     Mark,
@@ -300,9 +303,7 @@ class ComponentViews(PageContext):
                 self.sentence(f"explanation:{number}", claim.text, claim.by, claim.cites)
                 for number, claim in enumerate(component.explanation, 1)
             ),
-            excerpts=excerpts.excerpt_views(
-                self.groups, component.code, self.codes, self.by_id, self.symbols.identifiers, self.shop.highlighter
-            ),
+            excerpts=self.excerpts(),
             evidence=self.sources.evidence_views(self.evidence),
             parts=tuple(self.link(part_id(part)) for part in component.parts),
             used_by=tuple(self.link(id) for id in dict.fromkeys([*self.shop.users[self.id], *parents])),
@@ -347,6 +348,22 @@ class ComponentViews(PageContext):
         }
         return tuple(id for id in children if around.get(id) == (self.id,))
 
+    def excerpts(self) -> tuple[ExcerptView, ...]:
+        """The pinned code; each excerpt leads to its lines in the whole file."""
+        views = excerpts.excerpt_views(
+            self.groups, self.component.code, self.codes, self.by_id, self.symbols.identifiers, self.shop.highlighter
+        )
+        lines = {group.anchor: group.first for group in self.groups}
+        return tuple(
+            replace(view, href=self.addresses.href(self.path, self.source(view.path), f"L{lines[view.anchor]}"))
+            if view.anchor in lines
+            else view
+            for view in views
+        )
+
+    def source(self, path: str) -> str:
+        return paths.source_page(self.model.name, path)
+
     def up(self) -> Link:
         if self.place is not None:
             goal = paths.place_page(self.model.name, self.place.id)
@@ -365,9 +382,11 @@ class ComponentViews(PageContext):
             ),
         ]
         if settings.edit_url:
-            found.append(Link("Edit", settings.edit_url.rstrip("/") + "/" + located.document.file))
+            line = located.at("id").line
+            address = f"{settings.edit_url.rstrip('/')}/{located.document.file}"
+            found.append(Link("Edit", address + (f"#L{line}" if line else "")))
         if settings.issue_url:
-            found.append(Link("Report a problem", settings.issue_url))
+            found.append(Link("Report a problem", f"{settings.issue_url}?title={quote(self.id)}"))
         return tuple(found)
 
     def cite(self) -> str:

@@ -19,6 +19,42 @@ def places_page(model: str) -> str:
     return f"{model}/layers/index.md"
 
 
+def configuration_page(model: str) -> str:
+    """The table of all fields of the configuration."""
+    return f"{model}/configuration/index.md"
+
+
+def tensors_page(model: str) -> str:
+    """The index of all tensors by name."""
+    return f"{model}/tensors/index.md"
+
+
+def symbols_page(model: str) -> str:
+    """The glossary of symbols."""
+    return f"{model}/symbols/index.md"
+
+
+def sources_page(model: str) -> str:
+    """The list of the files that pages cite."""
+    return f"{model}/source/index.md"
+
+
+def source_page(model: str, path: str) -> str:
+    """A file of the implementation; pages begin with letters or digits, so `__init__.py` is found under `init__.py`."""
+    safe = "/".join(part.lstrip("_.") or "x" for part in path.split("/"))
+    return f"{model}/source/{safe}/index.md"
+
+
+def tensors_file(model: str) -> str:
+    """All tensor patterns as CSV."""
+    return f"{model}/tensors/tensors.csv"
+
+
+def accounting_file(model: str) -> str:
+    """All accounting rows as CSV."""
+    return f"{model}/components/accounting.csv"
+
+
 def component_page(model: str, component: str) -> str:
     """The canonical page of a component: all places, totals over the model."""
     return f"{model}/components/{component}/index.md"

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from sitegen.diagnostics import SitegenError, SpecInvalid, nearest
 from sitegen.figures import measure
 from sitegen.render import model_view, paths, places
+from sitegen.render.accounting_csv import accounting_csv
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
 from sitegen.render.code import Highlighter
 from sitegen.render.component_page import component_blocks, figure_html, flow_block
 from sitegen.render.component_view import ComponentViews
+from sitegen.render.configuration_page import configuration_page
 from sitegen.render.context import Workshop
 from sitegen.render.page import Block, Page, block_markdown
 from sitegen.render.pictures.bars import figure_view
@@ -24,8 +26,12 @@ from sitegen.render.pictures.schedule import map_view
 from sitegen.render.pictures.shares import share_tree
 from sitegen.render.prose import PageProse
 from sitegen.render.settings import Settings
+from sitegen.render.source_page import source_files, source_pages
+from sitegen.render.symbols_page import symbols_page
 from sitegen.render.templates import fill
+from sitegen.render.tensors_page import tensors_csv, tensors_page
 from sitegen.render.twin import component_json
+from sitegen.render.view import Link
 from sitegen.resolver import Occurrence
 
 _INSERTION = re.compile(r"^<!-- sitegen:([a-z-]+)(?: (\S+))? -->[ \t]*$", re.M)
@@ -110,6 +116,9 @@ def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Set
         pages += model_pages(workshop)
         nav.append(model_nav(workshop))
         prefix = f"spec/{book.model.name}/"
+        files[paths.accounting_file(book.model.name)] = accounting_csv(book)
+        if book.tensors:
+            files[paths.tensors_file(book.model.name)] = tensors_csv(book.tensors)
         files |= {
             paths.spec_file(book.model.name, name): data for name, data in specs.items() if name.startswith(prefix)
         }
@@ -130,6 +139,11 @@ def model_pages(workshop: Workshop) -> Iterator[Page]:
     model = workshop.model
     yield model_page(workshop)
     yield from index_pages(workshop)
+    yield configuration_page(workshop)
+    yield symbols_page(workshop)
+    if workshop.book.tensors:
+        yield tensors_page(workshop)
+    yield from source_pages(workshop, source_files(workshop))
     for id in workshop.order:
         yield component_page(workshop, id, None)
     for place, occurrences in places.occurrences_by_place(model).items():
@@ -160,7 +174,10 @@ def model_page(workshop: Workshop) -> Page:
     path = paths.model_page(model.name)
     view = model_view.model_view(workshop)
     outer = [row for row in model_view.component_tree(workshop, path) if not row.depth]
-    blocks = [Block(fill("model.html.j2", v=view))]
+    blocks = [
+        Block(fill("model.html.j2", v=view)),
+        Block(fill("lookup.html.j2", links=lookup_links(workshop, path))),
+    ]
     layers = map_view(model, path, workshop.settings.addresses)
     if layers is not None:
         html = fill("picture/layer_map.html.j2", v=layers, picture=layer_map(layers), swatch=swatch)
@@ -259,11 +276,30 @@ def model_nav(workshop: Workshop) -> NavItem:
                 "Components",
                 items=(NavItem("All components", paths.components_page(model.name)), *(component(id) for id in roots)),
             ),
+            *reference_nav(workshop),
             NavItem(
                 "Places", items=(NavItem("All places", paths.places_page(model.name)), *(place(id) for id in outer))
             ),
         ),
     )
+
+
+def lookup_links(workshop: Workshop, start: str) -> list[Link]:
+    """Links from the model's entry to the pages on which things are looked up."""
+    href = workshop.settings.addresses.href
+    items = [item.items[0] if item.items else item for item in reference_nav(workshop)]
+    return [Link(item.title, href(start, item.path)) for item in items]
+
+
+def reference_nav(workshop: Workshop) -> Iterator[NavItem]:
+    """What is looked up rather than read: configuration, symbols, tensors, source."""
+    name = workshop.model.name
+    yield NavItem("Configuration", paths.configuration_page(name))
+    yield NavItem("Symbols", paths.symbols_page(name))
+    if workshop.book.tensors:
+        yield NavItem("Tensors", paths.tensors_page(name))
+    files = [NavItem(file.path, paths.source_page(name, file.path)) for file in source_files(workshop)]
+    yield NavItem("Source", items=(NavItem("Source", paths.sources_page(name)), *files))
 
 
 def _refuse_twins(pages: Sequence[Page]) -> None:
