@@ -1,8 +1,8 @@
 """Follows every configuration value from the field where it is read to the tensors and operations it reaches.
 
-Numbers read from the configuration carry the names of their fields, through arithmetic too; a tensor whose shape carries
-a name depends on that field, and so does an operation that receives such a number.  Texts and lists of layers cannot
-carry names into comparisons: for them it is seen which module reads the field.
+Numbers read from the configuration carry the names of their fields, through arithmetic too; a tensor whose shape
+carries a name depends on that field, and so does an operation that receives such a number.  Texts and lists of layers
+cannot carry names into comparisons: for them it is seen which module reads the field.
 """
 
 from __future__ import annotations

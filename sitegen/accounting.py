@@ -294,7 +294,7 @@ def documented(model: Model, name: str) -> bool:
 
 
 def names_of(entry: dict[str, Any]) -> Iterator[str]:
-    """All names of an entry of the table: the first letter runs over the layers, the second over the rest of the instances."""
+    """All names of an entry of the table: the first letter runs over the layers, the second over the rest."""
     pattern: str = entry["name_pattern"]
     letters = list(dict.fromkeys(re.findall(r"\{(\w+)\}", pattern)))
     outer = letters[:1] if entry["layers"] else []

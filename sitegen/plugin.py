@@ -88,7 +88,12 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
         return markdown if page.file.generated_by else self.insert(page.file.src_uri, markdown)
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Links that the builder does not follow: in HTML blocks, to folders, to anchors.  They fail a strict build."""
+        """Markdown twins; then links that the builder does not follow: in HTML blocks, to folders, to anchors."""
+        for page in getattr(self, "pages", {}).values():
+            if text := page.plain():
+                path = Path(config.site_dir) / page.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, "utf-8")
         if not self.served:
             for dead in dead_links(*read_site(Path(config.site_dir))):
                 log.warning("dead link in %s", dead)

@@ -17,7 +17,7 @@ ADVICE: dict[str, str] = {
     "tex-differs": "Use in `tex` the same symbols and constants as in `expr`, or leave `tex` out.",
     "unsafe-text": "In double quotes \\a is a bell: write TeX in 'single quotes'. Remove direction overrides.",
     "path-outside": "Give paths relative to the project; links out of it are refused as well.",
-    "number-unbound": "Quote figures by name: {d}, {row:scale}. One that is equal by accident stands between backticks.",
+    "number-unbound": "Quote figures by name: {d}, {row:scale}. An accidental one stands between backticks.",
     "count-mismatch": "Both sides are shown with their origin. Mend the one that is wrong; never the check.",
     "shape-mismatch": "Axes stand in the order in which the code holds them; small configurations tell them apart.",
     "dtype-mismatch": "Types of ports are those seen in a run, types of rows those of the stored tensors.",

@@ -37,6 +37,7 @@ def write_tree(root: Path, out: Path, models: Sequence[str]) -> list[Finding]:
         site_url=config.get("site_url") or "",
         edit_url=address(config.get("repo_url"), "edit/main/"),
         issue_url=address(config.get("repo_url"), "issues/new"),
+        markdown_twins=False,  # a Markdown file in the tree is a page to the builder
         cache=root / ".sitegen" / "cache",
     )
     built = pipeline.build(root, settings, models)

@@ -75,6 +75,12 @@ class Page:
         """All block HTML of the page, joined; for collecting glyphs and for tests."""
         return "\n".join(block.html for block in self.blocks)
 
+    def plain(self) -> str:
+        """The page as plain Markdown, from its data; empty for a page without."""
+        from sitegen.render.markdown_twin import page_markdown
+
+        return page_markdown(self.twin) if self.twin is not None else ""
+
     def json(self) -> str:
         """The machine-readable twin, stable in order and form."""
         return json.dumps(self.twin, ensure_ascii=False, indent=1, sort_keys=False) + "\n"

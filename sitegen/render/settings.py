@@ -18,6 +18,7 @@ class Settings:
     site_url: str = ""
     edit_url: str = ""  # prefix of a file's address for editing, such as https://host/owner/repo/edit/main/
     issue_url: str = ""  # address for a new report
+    markdown_twins: bool = True  # whether the builder can write `index.md` beside a page
     cache: Path | None = None  # .sitegen/cache of the project
 
     @property

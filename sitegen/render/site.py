@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sitegen.diagnostics import SitegenError, SpecInvalid, nearest
 from sitegen.figures import measure
-from sitegen.render import model_view, paths, places
+from sitegen.render import llms, model_view, page_schema, paths, places
 from sitegen.render.accounting_csv import accounting_csv
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
@@ -18,6 +18,7 @@ from sitegen.render.component_page import component_blocks, figure_html, flow_bl
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.configuration_page import configuration_page
 from sitegen.render.context import Workshop
+from sitegen.render.overview_json import components_json, model_json, place_json, places_json
 from sitegen.render.page import Block, Page, block_markdown
 from sitegen.render.pictures.bars import figure_view
 from sitegen.render.pictures.connections import place_flow
@@ -126,6 +127,8 @@ def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Set
     for page in pages:
         if page.twin is not None:
             files[paths.twin(page.path)] = page.json().encode()
+    files[page_schema.FILE] = page_schema.schema_file()
+    files[llms.FILE] = llms.llms_txt(books, pages, settings)
     proofs = "".join(
         fill("proof.html.j2", proofs=[model_view.proof(book, "index.md", settings.addresses)]) for book in books
     )
@@ -189,7 +192,8 @@ def model_page(workshop: Workshop) -> Page:
     if view.policies:
         blocks.append(Block(fill("policies.html.j2", v=view), "What is counted", "policies"))
     description = f"{view.title}: its components, where they occur, and what is counted."
-    return Page(path, view.title, tuple(blocks), description, model.sources.model_document.file)
+    file, twin = model.sources.model_document.file, model_json(workshop)
+    return Page(path, view.title, tuple(blocks), description, file, twin=twin)
 
 
 def index_pages(workshop: Workshop) -> Iterator[Page]:
@@ -206,12 +210,13 @@ def index_pages(workshop: Workshop) -> Iterator[Page]:
     around = {id: parents[-1] for id in workshop.order if (parents := places.ancestors(model, id))}
     nodes = share_tree(list(zip(workshop.order, rows, strict=True)), around, whole)
     blocks = (Block(head), Block(fill("picture/shares.html.j2", nodes=nodes, whole=whole)))
-    yield Page(path, "Components", blocks, f"All components of {title} with their totals.", file)
+    text = f"All components of {title} with their totals."
+    yield Page(path, "Components", blocks, text, file, twin=components_json(workshop))
     path = paths.places_page(model.name)
     branches = model_view.place_branches(workshop, path)
     head = fill("index.html.j2", title="Places", text=f"Where components occur in {title}: its layers by kind.")
     blocks = (Block(head), Block(fill("branches.html.j2", branches=branches, more=None)))
-    yield Page(path, "Places", blocks, f"The places of {title}.", file)
+    yield Page(path, "Places", blocks, f"The places of {title}.", file, twin=places_json(workshop))
 
 
 def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurrence]) -> Page:
@@ -241,6 +246,7 @@ def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurren
         tuple(blocks),
         source=model.sources.model_document.file,
         searchable=False,
+        twin=place_json(workshop, place, occurrences),
     )
 
 

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from markupsafe import Markup
 
@@ -95,7 +96,23 @@ def source_pages(workshop: Workshop, files: tuple[SourceFile, ...]) -> Iterator[
             f"{file.path}: highlighted, with the pages that cite its lines.",
             file.path,
             searchable=False,
+            twin=source_json(model.name, file),
         )
+
+
+def source_json(model: str, file: SourceFile) -> dict[str, Any]:
+    """A file with the ranges of lines that pages cite."""
+    return {
+        "schema": 1,
+        "page": "source",
+        "model": model,
+        "title": file.path,
+        "path": file.path,
+        "lines": file.num_lines,
+        "cited": [
+            {"lines": [cited.first, cited.last], "by": [link.title for link in cited.links]} for cited in file.ranges
+        ],
+    }
 
 
 def _pages(file: SourceFile) -> str:

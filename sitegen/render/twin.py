@@ -8,6 +8,7 @@ from typing import Any
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.view import AxisView
 
+#: The version of all pages' JSON; `page_schema.py` describes it.
 SCHEMA = 1
 
 
@@ -20,6 +21,7 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
     sources = model.sources.sources.sources
     result: dict[str, Any] = {
         "schema": SCHEMA,
+        "page": "component",
         "model": model.name,
         "component": views.id,
         "place": views.place.id if views.place else None,
