@@ -143,9 +143,9 @@ def port(name: str, component: str = "", axes: str = "T, d") -> str:
     )
 
 
-def toy(root: Path, *components: str) -> resolver.Model:
+def toy(root: Path, *components: str, places: str = PLACES) -> resolver.Model:
     files = {
-        "model.yml": PLACES,
+        "model.yml": places,
         "symbols.yml": "symbols:\n  T: {tex: T, meaning: positions}\n  d: {tex: d, meaning: width, value: 4}\n",
         "sources.yml": "sources: {s: {title: S}}\n",
         "evidence.yml": "evidence: {e: {kind: external, claim: c, source: s}}\n",
@@ -194,6 +194,15 @@ def test_arrows_of_a_place(blocks: resolver.Model) -> None:
         "The read -> The work: h [T, 4] float32",
     ]
     assert [edge.carried for edge in view.edges] == [True, False, False, False, False]  # type: ignore[union-attr]
+
+
+def test_a_part_of_some_layers_says_of_which(tmp_path: Path) -> None:
+    some = PLACES.replace("[read, work, write]", "[read, {id: work, layers: [1]}, write]")
+    assert some != PLACES
+    model = toy(tmp_path, *(component(id) for id in ("embed", "read", "work", "write")), places=some)
+    view = place_flow(model, model.places["blocks"], model.symbols(), str)
+    assert view is not None
+    assert [node.word for node in view.nodes] == ["computed", "computed, layer 1", "computed"]
 
 
 def test_arrows_inside_a_component(blocks: resolver.Model) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from sitegen import schema
 from sitegen.render.pictures.dataflow import FlowEdge, FlowNode, FlowView
+from sitegen.render.places import layers_text
 from sitegen.render.symbols import axis_sizes
 from sitegen.resolver import Model, Place, part_id
 
@@ -38,7 +39,14 @@ def place_flow(
     parts = tuple(part_id(part) for part in place.row.parts if _present(model, part_id(part), place))
     if len(parts) < 2:
         return None
-    return _Builder(model, parts, sizes, href, layered="{i}" in place.row.path).view(place.title)
+    some = {
+        o.component: layers_text([layer for layer in o.layers if layer is not None])
+        for id in parts
+        for o in model.occurrences[id]
+        if o.place.id == place.id and len(o.layers) < len(place.layers)
+    }
+    layered = "{i}" in place.row.path
+    return _Builder(model, parts, sizes, href, layered=layered, some=some if layered else {}).view(place.title)
 
 
 def _present(model: Model, id: str, place: Place) -> bool:
@@ -53,6 +61,7 @@ class _Builder:
     href: Callable[[str], str]
     whole: schema.Component | None = None
     layered: bool = False
+    some: Mapping[str, str] = field(default_factory=dict)  # parts of a few layers only, and which
     #: (source node, target node) -> values by name; nodes beside the parts as they are met.
     found: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     others: dict[str, FlowNode] = field(default_factory=dict)
@@ -167,7 +176,8 @@ class _Builder:
         nodes = []
         for id in self.parts:
             component, children = self.model.component(id), self.model.children[id]
-            word = f"{component.kind}, {len(children)} parts" if len(children) > 1 else component.kind
+            told = [component.kind, f"{len(children)} parts" if len(children) > 1 else "", self.some.get(id, "")]
+            word = ", ".join(text for text in told if text)
             nodes.append(FlowNode(id, component.title.strip(), "part", word, component.kind, self.href(id)))
         ins = [node for node in self.others.values() if not node.id.startswith("out:")]
         outs = [node for node in self.others.values() if node.id.startswith("out:")]
