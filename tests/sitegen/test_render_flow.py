@@ -296,7 +296,7 @@ def test_every_part_is_a_link_and_every_arrow_a_sentence(flagship: resolver.Mode
         assert all(href.removeprefix("../").removesuffix("/") in flagship.components for href in hrefs)
         assert {node.role for node in view.nodes if not node.href} <= {"port"}
         told = {(line.source.id, line.target.id): [name for name, _ in line.values] for line in flow_lines(view)}
-        labels = [unescape(t) for t in re.findall(r'class="ms-small ms-halo">([^<]*)<', svg)]
+        labels = [unescape(t) for t in re.findall(r'class="ms-port">([^<]*)<', svg)]
         assert sorted(labels) == sorted(", ".join(names) for names in told.values())
         assert {id for pair in told for id in pair} | {n.id for n in view.loose} == {n.id for n in view.nodes}
 

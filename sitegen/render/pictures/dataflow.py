@@ -138,19 +138,19 @@ def _edge(edge: FlowEdge, route: Route) -> Markup:
         before = (x, bottom)
     x, y = before
     path += "m-3.5-6 3.5 6 3.5-6"
-    label = tag("text", _label(edge), x=x + 5, y=y - 6, class_="ms-small ms-halo")
-    return tag("path", d=path, class_="ms-arrow ms-arrow--carried" if edge.carried else "ms-arrow") + label
+    label = tag("text", _label(edge), x=x + 5, y=y - 6, class_="ms-port")
+    return tag("path", d=path, class_="ms-carried" if edge.carried else None) + label
 
 
 def _node(node: FlowNode, box: Box) -> Markup:
     lines = _title(node)
     style = f"ms-box--{node.kind}" if node.kind else f"ms-box--{node.role}"
     radius = box.height / 2 if node.role == "port" else 3
-    drawn = tag("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=radius, class_=f"ms-box {style}")
+    drawn = tag("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=radius, class_=style)
     y = box.y + (box.height - 15.0 * len(lines) - (13.0 if node.word else 0.0)) / 2 + 11.5
     for line in lines:
-        drawn += tag("text", line, x=box.middle, y=y, class_="ms-mid")
+        drawn += tag("text", line, x=box.middle, y=y)
         y += 15.0
     if node.word:
-        drawn += tag("text", node.word, x=box.middle, y=y - 1, class_="ms-mid ms-word")
+        drawn += tag("text", node.word, x=box.middle, y=y - 1, class_="ms-word")
     return tag("a", drawn, href=node.href) if node.href else drawn
