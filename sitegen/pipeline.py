@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sitegen import bookmaker, loader
@@ -43,4 +43,6 @@ def build(root: Path, settings: Settings, models: Sequence[str] = ()) -> Built:
             relative = path.relative_to(root).as_posix()
             if path.is_file() and loader.inside(root, relative) is not None:  # what a link leads to stays unpublished
                 specs[relative] = path.read_bytes()
-    return Built(render(books, specs, settings), tuple(ordered(findings)), tuple(broken))
+    missing = sorted(set(loader.model_names(root)) - {book.model.name for book in books})
+    site = replace(render(books, specs, settings), missing=tuple(missing))
+    return Built(site, tuple(ordered(findings)), tuple(broken))

@@ -196,11 +196,11 @@ def symbol_values(
 
 def by_layer(rule: schema.ByLayer, config: Mapping[str, Any], layer: int, where: Location) -> int | float | None:
     """The entry of a layer; None where the rule has none. Raises `SpecInvalid` for a field that is no list."""
-    for field in (rule.values, rule.layers):
-        if field is not None and not isinstance(config.get(field), list):
-            message = f"the config field {field!r} is no list, so it has no values by layer"
+    for named in (rule.values, rule.layers):
+        if named is not None and not isinstance(config.get(named), list):
+            message = f"the config field {named!r} is no list, so it has no values by layer"
             raise SpecInvalid(
-                [Finding("unknown-symbol", message, where, actual=repr(config.get(field)), hint=nearest(field, config))]
+                [Finding("unknown-symbol", message, where, actual=repr(config.get(named)), hint=nearest(named, config))]
             )
     entries = config[rule.values]
     if rule.layers is None:

@@ -463,8 +463,8 @@ class WorkedCase(Strict):
     """A function of the implementation called with literal arguments, and what it gives.
 
     An argument is a plain value, a list (a tensor where the function takes one), `{values: …, dtype: …}`,
-    `{zeros: shape}` or `{symbol: expression}` over the released symbols; `-inf` may stand in `values`.  A key of `gives` is a result with
-    indices or an attribute behind it: `result`, `result[0][2:4]`, `codes.shape`.
+    `{zeros: shape}` or `{symbol: expression}` over the released symbols; `-inf` may stand in `values`.  A key
+    of `gives` is a result with indices or an attribute behind it: `result`, `result[0][2:4]`, `codes.shape`.
     """
 
     id: Id

@@ -52,7 +52,8 @@ class Site:
     """Everything that a site builder needs besides the hand-written pages.
 
     `files` are written as they are; `insertions` replace the lines `<!-- sitegen:NAME -->` of hand-written
-    pages (see `insert`); `nav` goes below the hand-written entries.
+    pages (see `insert`); `nav` goes below the hand-written entries.  `missing` names models of the project that
+    are not on the site, because they cannot be read or were not asked for.
     """
 
     pages: tuple[Page, ...]
@@ -62,6 +63,7 @@ class Site:
     settings: Settings
     styles: tuple[str, ...] = (STYLE,)
     scripts: tuple[str, ...] = (SCRIPT,)
+    missing: tuple[str, ...] = ()
 
     def insert(self, path: str, markdown: str) -> str:
         """A hand-written page (at `path`) with its insertion lines replaced.
@@ -91,6 +93,8 @@ class Site:
         for book in self.proofs:
             for id, located in book.model.components.items():
                 known |= {f"{id}#{f.id}": (book, id, k) for k, f in enumerate(located.component.figures)}
+        if target not in known and self.missing:
+            return fill("picture/missing.html.j2", models=self.missing)
         if target not in known:
             raise SitegenError(f"{path}: no figure {target!r}", hint=nearest(target, known))
         book, id, number = known[target]

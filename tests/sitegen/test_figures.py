@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project_copy import MODEL, ROOT
+from project_copy import MODEL, ROOT, SPEC, Copy
 from test_render_site import FILES, book
 
-from sitegen import figures, loader, resolver
+from sitegen import figures, loader, pipeline, resolver
 from sitegen.diagnostics import SitegenError, SpecInvalid
 from sitegen.figures import Measured, MeasuredPanel
 from sitegen.render.pictures.bars import (
@@ -187,6 +187,16 @@ def test_figures_stand_on_the_page_and_in_hand_written_ones(tmp_path: Path) -> N
     assert shown.count("<svg") == 2 and "sitegen:" not in shown
     with pytest.raises(SitegenError, match="no figure 'mix#sped'"):
         site.insert("x.md", "<!-- sitegen:figure mix#sped -->\n")
+
+
+def test_a_figure_of_a_model_that_cannot_be_read_stops_no_build(tmp_path: Path) -> None:
+    """Whoever mends a broken spec while the site is served sees its findings, not a traceback."""
+    copy = Copy.make(tmp_path)
+    copy.edit(f"{SPEC}/model.yml", "schema: 1", "schema: 2")
+    built = pipeline.build(copy.root, Settings())
+    assert built.broken == (MODEL,) and built.findings
+    shown = built.site.insert("x.md", "<!-- sitegen:figure stream_weights_for_attention#seam -->\n")
+    assert f"the pages of {MODEL} are not on this site" in shown
 
 
 def test_a_figure_without_its_record_is_left_out_of_the_page(tmp_path: Path) -> None:
