@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from sitegen import formula, schema
-from sitegen.diagnostics import SpecInvalid
-from sitegen.figures import measure
 from sitegen.render import accounts, excerpts, math, paths, places, status
 from sitegen.render.book import Verdict
-from sitegen.render.context import PageContext, used
+from sitegen.render.context import used
 from sitegen.render.page import slug
-from sitegen.render.pictures.bars import FigureView, figure_view
-from sitegen.render.pictures.connections import component_flow
+from sitegen.render.pictured import PicturedPage
 from sitegen.render.view import (
     AccountView,
     CaseView,
@@ -28,7 +24,6 @@ from sitegen.render.view import (
     ExcerptView,
     FormulaView,
     Link,
-    Mark,
     PlaceRow,
     PortView,
     Sentence,
@@ -56,7 +51,7 @@ _KINDS = {
 }
 
 
-class ComponentViews(PageContext):
+class ComponentViews(PicturedPage):
     """Makes the view of one page, section by section."""
 
     def sentence(self, statement: str, words: str, by: list[str], cites: list[str]) -> Sentence:
@@ -322,31 +317,9 @@ class ComponentViews(PageContext):
             cite=self.cite(),
             place_title=places.chain_title(self.place) if self.place else "",
             tensors=self.tensors(),
-            figures=self.figures(),
-            flow=component_flow(model, self.id, self.parts_here(), self.values, lambda id: self.link(id).href),
+            figures=self.figures,
+            flow=self.flow,
         )
-
-    def figures(self) -> tuple[tuple[FigureView, Mark], ...]:
-        """The component's figures with how they stand; one that lacks a length is a finding, and is not drawn."""
-        found = []
-        for number, figure in enumerate(self.component.figures):
-            with suppress(SpecInvalid):
-                view = figure_view(measure(self.model, self.id, number), self.prose)
-                found.append((view, self.mark(f"figure:{figure.id}")))
-        return tuple(found)
-
-    def parts_here(self) -> tuple[str, ...]:
-        """The component's parts, in this place those that occur in it."""
-        children = self.model.children[self.id]
-        if self.place is None:
-            return children
-        around = {
-            o.component: o.parents[-1:]
-            for id in children
-            for o in self.model.occurrences[id]
-            if o.place.id == self.place.id
-        }
-        return tuple(id for id in children if around.get(id) == (self.id,))
 
     def excerpts(self) -> tuple[ExcerptView, ...]:
         """The pinned code; each excerpt leads to its lines in the whole file."""

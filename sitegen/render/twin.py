@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from sitegen.render.component_view import ComponentViews
+from sitegen.render.pictures.bars import heading
 from sitegen.render.view import AxisView
 
 #: The version of all pages' JSON; `page_schema.py` describes it.
@@ -132,6 +133,34 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
                 for part in account.parts
             ],
         }
+    if views.flow is not None:
+        result["connections"] = [
+            {
+                "from": edge.source,
+                "to": edge.target,
+                "values": [{"name": n, "shape": s} for n, s in zip(edge.names, edge.shapes, strict=True)],
+            }
+            for edge in views.flow.edges
+        ]
+    if views.figures:
+        result["figures"] = [
+            {
+                "title": figure.title,
+                "source": figure.source,
+                "panels": [
+                    {
+                        "title": heading(panel),
+                        "unit": panel.unit,
+                        "bars": [
+                            {"title": bar.title, "role": bar.role, "value": bar.value, "missing": bar.missing}
+                            for bar in panel.bars
+                        ],
+                    }
+                    for panel in figure.panels
+                ],
+            }
+            for figure, _ in views.figures
+        ]
     return result
 
 

@@ -183,6 +183,8 @@ def test_figures_stand_on_the_page_and_in_hand_written_ones(tmp_path: Path) -> N
     for path in ("toy/components/mix/index.md", "toy/layers/blocks/mix/index.md"):
         html = next(p for p in site.pages if p.path == path).html()
         assert html.count('id="figure-speed"') == 1 and "Streams: " in html
+    data = json.loads(site.files["toy/components/mix/page.json"])["figures"][0]
+    assert data["panels"][1]["bars"][1] == {"title": "ours <b>", "role": "subject", "value": 14.0, "missing": ""}
     shown = site.insert("x.md", "<!-- sitegen:figure mix#speed -->\n")
     assert shown.count("<svg") == 2 and "sitegen:" not in shown
     with pytest.raises(SitegenError, match="no figure 'mix#sped'"):
