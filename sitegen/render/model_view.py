@@ -79,7 +79,8 @@ def place_branches(workshop: Workshop, start: str, within: Place | None = None) 
     for place in model.places.values():
         if within is not None and (place is within or within.id not in [p.id for p in place.parents]):
             continue
-        direct = tuple(places.component_link(model, start, addresses, part_id(part), place) for part in place.row.parts)
+        here = [part_id(part) for part in place.row.parts if places.occurs(model, part_id(part), place)]
+        direct = tuple(places.component_link(model, start, addresses, id, place) for id in here)
         branches.append(
             PlaceBranch(
                 len(place.parents) - base,

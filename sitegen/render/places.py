@@ -78,11 +78,16 @@ def neighbours(order: list[str], component: str) -> tuple[str | None, str | None
     return (order[at - 1] if at else None), (order[at + 1] if at + 1 < len(order) else None)
 
 
+def occurs(model: Model, component: str, place: Place) -> bool:
+    """Whether a component occurs in a place; the parts of several places may be listed together."""
+    return any(o.place.id == place.id for o in model.occurrences[component])
+
+
 def component_link(
     model: Model, start: str, addresses: Addresses, component: str, place: Place | None = None, anchor: str = ""
 ) -> Link:
     """A link to a component: in the same place where it occurs there, else to its canonical page."""
-    here = place is not None and any(o.place.id == place.id for o in model.occurrences[component])
+    here = place is not None and occurs(model, component, place)
     goal = (
         paths.place_page(model.name, place.id, component)
         if here and place is not None

@@ -431,3 +431,16 @@ def test_rendering_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = render([book(tmp_path)]), render([book(tmp_path)])
     assert [p.markdown() for p in first.pages] == [p.markdown() for p in second.pages]
     assert first.files == second.files
+
+
+def test_a_place_lists_only_what_occurs_in_it(tmp_path: Path) -> None:
+    """Parts of several places may be written once; those of other places are not shown in this one."""
+    listed = FILES["spec/toy/model.yml"].replace("parts: [mix]", "parts: [mix, {id: norm, places: [layers]}]")
+    elsewhere = listed.replace("parts: [mix, {id: norm, places: [layers]}]", "parts: [mix, {id: norm, places: [ends]}]")
+    assert listed != elsewhere
+    for text, shown in ((listed, True), (elsewhere, False)):
+        site = render([book(tmp_path, **{"spec/toy/model.yml": text})])
+        html = page(site, "toy/layers/index.md")
+        assert ('href="blocks/norm/"' in html) == shown
+        blocks = html[html.index('href="blocks/"') :]
+        assert (">Norm</a>" in blocks) == shown

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sitegen import schema
 from sitegen.render.pictures.dataflow import FlowEdge, FlowNode, FlowView
-from sitegen.render.places import layers_text
+from sitegen.render.places import layers_text, occurs
 from sitegen.render.symbols import axis_sizes
 from sitegen.resolver import Model, Place, part_id
 
@@ -36,7 +36,7 @@ def place_flow(
     model: Model, place: Place, sizes: Mapping[str, int | float], href: Callable[[str], str]
 ) -> FlowView | None:
     """The flow through the components that stand directly in a place; None where fewer than two do."""
-    parts = tuple(part_id(part) for part in place.row.parts if _present(model, part_id(part), place))
+    parts = tuple(part_id(part) for part in place.row.parts if occurs(model, part_id(part), place))
     if len(parts) < 2:
         return None
     some = {
@@ -47,10 +47,6 @@ def place_flow(
     }
     layered = "{i}" in place.row.path
     return _Builder(model, parts, sizes, href, layered=layered, some=some if layered else {}).view(place.title)
-
-
-def _present(model: Model, id: str, place: Place) -> bool:
-    return any(o.place.id == place.id for o in model.occurrences[id])
 
 
 @dataclass
