@@ -210,7 +210,7 @@ def test_counts_are_those_of_the_issue() -> None:
     assert accounts.total(combination, "dspark/blocks") == 51
     policies = accounts.model.sources.policies
     assert accounts.policy(policies["stream_weights"]) == 39_323_760
-    assert accounts.policy(policies["dspark"]) == 2_949_282
+    assert accounts.policy(policies["stream_weights_dspark"]) == 2_949_282
 
 
 def test_a_kernel_that_is_not_its_twin_is_found(copy: Copy) -> None:
