@@ -97,7 +97,7 @@
   }
 
   function scrollers() {
-    document.querySelectorAll(".ms-scroll, .ms-formula__math, .ms-code__lines, .ms-tensors").forEach((box) => {
+    document.querySelectorAll(".ms-scroll, .md-typeset__scrollwrap, .ms-formula__math, .ms-code__lines, .ms-tensors").forEach((box) => {
       if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     });
