@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -44,7 +44,7 @@ class Seen:
     """Everything captured for one component."""
 
     cases: list[Case] = field(default_factory=list)  # from runs, all configurations and places
-    sharp: list[Case] = field(default_factory=list)  # float64: first place and all regimes
+    sharp: list[Case] = field(default_factory=list)  # exact, where one makes the call: first place and all regimes
 
 
 def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
@@ -215,7 +215,7 @@ def capture(
     case = Case(label, numbers, symbols)
     seen.cases.append(case)
     first = not any(c.label.startswith(session.configuration.id) for c in seen.sharp)
-    if session.configuration.dtype == "float64" and first:
+    if first and drives(binding, session.configuration, model.sources.model.configurations):
         seen.sharp.append(case)
         if binding.vary:
             operation = harness.operation(binding.operation)
@@ -229,6 +229,14 @@ def capture(
                     Finding("unknown-reference", message, located.at("values", "vary"), component=component.id,
                             statement="values")
                 )  # fmt: skip
+
+
+def drives(
+    binding: schema.Binding, configuration: schema.Configuration, configurations: Sequence[schema.Configuration]
+) -> bool:
+    """Whether the regimes start from this configuration: an exact one, or any where no exact one makes the call."""
+    made = [c for c in configurations if binding.configurations is None or c.id in binding.configurations]
+    return configuration.dtype == "float64" or all(c.dtype != "float64" for c in made)
 
 
 def ports(
