@@ -136,7 +136,7 @@ def test_an_owner_is_linked_at_its_row(site: Site) -> None:
     ("names", "groups"),
     [
         (["embed.weight", "norm.weight"], {"model": 2}),
-        (["layers.{i}.a.x", "layers.{i}.a.y", "layers.{i}.a.z", "layers.{i}.b.x"], {"layers.{i}.a": 3, "layers.{i}": 1}),
+        (["l.{i}.a.x", "l.{i}.a.y", "l.{i}.a.z", "l.{i}.b.x"], {"l.{i}.a": 3, "l.{i}": 1}),
         (["v.x", "v.y", "v.z"], {"v": 3}),
     ],
 )  # fmt: skip
