@@ -78,7 +78,10 @@ def say(text: str) -> None:
 def copy_of_repository(target: Path) -> Path:
     """All tracked and new files, without caches and ignored ones."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     ).stdout.decode()
     for name in filter(None, listed.split("\0")):
         source = ROOT / name
@@ -148,7 +151,7 @@ def plain_tree(root: Path, scratch: Path, figures: Figures) -> Path | None:
     """The tree of `sitegen render`; made once."""
     tree = scratch / "tree"
     if not tree.exists():
-        run = timed([sys.executable, "-m", "sitegen", "render", str(tree)], root)
+        run = timed([sys.executable, "-m", "sitegen", "render", "--out", str(tree)], root)
         note_failure(figures, "sitegen render", run)
     return tree if tree.exists() else None
 

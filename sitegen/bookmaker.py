@@ -56,7 +56,7 @@ def book_of(checked: Checked) -> Book:
 
 def table_counts(accounts: accounting.Accounts) -> dict[tuple[str, str], int | None]:
     """Elements that the published table gives for each row, in the row's first instance."""
-    table = accounting.table_tensors(accounts.model)
+    table = accounts.table
     found: dict[tuple[str, str], int | None] = {}
     for id, instances in accounts.instances.items():
         for row in instances[0].rows if instances else ():

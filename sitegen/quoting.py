@@ -29,6 +29,12 @@ def figures_of(accounts: Accounts, id: str) -> dict[str, int]:
 
 def quotable(accounts: Accounts, id: str) -> dict[str, int]:
     """Integers that a component's prose can quote by name, alone or in an expression."""
+    if id not in accounts.figures:
+        accounts.figures[id] = _quotable(accounts, id)
+    return accounts.figures[id]
+
+
+def _quotable(accounts: Accounts, id: str) -> dict[str, int]:
     model = accounts.model
     first = accounts.instances[id][0]
     place = first.occurrence.place

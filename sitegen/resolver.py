@@ -110,7 +110,17 @@ class Model:
         layer: int | None = None,
     ) -> dict[str, int | float]:
         """Values of all symbols under a configuration (the released one), as they hold in a place."""
-        return symbol_values(self.sources, self.config if config is None else config, place, layer)
+        if config is not None:
+            return symbol_values(self.sources, config, place, layer)
+        key = (place.id if place else "", layer)
+        if key not in self._released:
+            self._released[key] = symbol_values(self.sources, self.config, place, layer)
+        return dict(self._released[key])
+
+    @cached_property
+    def _released(self) -> dict[tuple[str, int | None], dict[str, int | float]]:
+        """Values of symbols under the released configuration, worked out once for each place and layer."""
+        return {}
 
     @cached_property
     def children(self) -> dict[str, tuple[str, ...]]:

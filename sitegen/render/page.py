@@ -83,7 +83,7 @@ class Page:
 
     def json(self) -> str:
         """The machine-readable twin, stable in order and form."""
-        return json.dumps(self.twin, ensure_ascii=False, indent=1, sort_keys=False) + "\n"
+        return json.dumps(self.twin, ensure_ascii=False, separators=(",", ":"), sort_keys=False) + "\n"
 
 
 def block_markdown(html: str) -> str:
