@@ -340,7 +340,9 @@ def doctor(ctx: click.Context) -> None:
 
 @main.command()
 @click.argument(
-    "noun", default="component", type=click.Choice(["model", "symbols", "sources", "evidence", "policies", "component"])
+    "noun",
+    default="component",
+    type=click.Choice(["model", "symbols", "config", "sources", "evidence", "policies", "component"]),
 )
 def schema(noun: str) -> None:
     """Print the JSON Schema of a spec file, for editors."""
@@ -352,6 +354,7 @@ def schema(noun: str) -> None:
         "sources": nouns.SourcesFile,
         "evidence": nouns.EvidenceFile,
         "policies": nouns.PoliciesFile,
+        "config": nouns.ConfigFile,
         "component": nouns.Component,
     }
     click.echo(json.dumps(kinds[noun].model_json_schema(), indent=2))
