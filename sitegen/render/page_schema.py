@@ -35,8 +35,29 @@ def _page(name: str, **fields: dict[str, Any]) -> dict[str, Any]:
     return _object(schema={"const": 1}, page={"const": name}, model=TEXT, title=TEXT, **fields)
 
 
+def _optional(form: dict[str, Any], **fields: dict[str, Any]) -> dict[str, Any]:
+    """The same object with fields that only some pages have."""
+    return {**form, "properties": {**form["properties"], **fields}}
+
+
 _PORTS = _list(_object(name=TEXT, axes=_list(_object(axis=TEXT, size=TEXT, name=TEXT)), dtype=TEXT, text=TEXT))
 _SIDES = {"module": _or_null(COUNT), "table": _or_null(COUNT)}
+_CONNECTIONS = _list(
+    _object(**{"from": _or_null(TEXT), "to": _or_null(TEXT), "values": _list(_object(name=TEXT, shape=TEXT))})
+)
+_FIGURES = _list(
+    _object(
+        title=TEXT,
+        source=TEXT,
+        panels=_list(
+            _object(
+                title=TEXT,
+                unit=TEXT,
+                bars=_list(_object(title=TEXT, role=TEXT, value=_or_null({"type": "number"}), missing=_or_null(TEXT))),
+            )
+        ),
+    )
+)
 _ROW = _object(
     id=TEXT, tensor=TEXT, slice=_or_null(TEXT), expression=TEXT, calculation=TEXT, count=COUNT, **_SIDES
 )  # fmt: skip
@@ -81,35 +102,39 @@ _PLACE_FIELDS = {
 
 #: Page kind -> the form of its JSON.
 PAGES: dict[str, dict[str, Any]] = {
-    "component": _page(
-        "component",
-        component=TEXT,
-        place=_or_null(TEXT),
-        kind={"enum": ["learned", "computed", "cache", "fixed"]},
-        purpose=TEXT,
-        reason=_object(given=FLAG, text=TEXT, section=_or_null(TEXT)),
-        statements=COUNT,
-        executed=COUNT,
-        formulas=_list(_object(id=TEXT, text=TEXT, expr=TEXT, tex=TEXT)),
-        symbols={"type": "object", "additionalProperties": _SYMBOL},
-        inputs=_PORTS,
-        outputs=_PORTS,
-        parameters=_or_null(_ACCOUNT),
-        places=_list(_object(place=TEXT, instances=COUNT, modules=_list(TEXT))),
-        verdicts=_list(_VERDICT),
-        cases=_list(
-            _object(
-                id=TEXT,
-                text=TEXT,
-                call=TEXT,
-                arguments={"type": "object"},
-                gives={"type": "object"},
-                instead=_or_null(TEXT),
-            )
+    "component": _optional(
+        _page(
+            "component",
+            component=TEXT,
+            place=_or_null(TEXT),
+            kind={"enum": ["learned", "computed", "cache", "fixed"]},
+            purpose=TEXT,
+            reason=_object(given=FLAG, text=TEXT, section=_or_null(TEXT)),
+            statements=COUNT,
+            executed=COUNT,
+            formulas=_list(_object(id=TEXT, text=TEXT, expr=TEXT, tex=TEXT)),
+            symbols={"type": "object", "additionalProperties": _SYMBOL},
+            inputs=_PORTS,
+            outputs=_PORTS,
+            parameters=_or_null(_ACCOUNT),
+            places=_list(_object(place=TEXT, instances=COUNT, modules=_list(TEXT))),
+            verdicts=_list(_VERDICT),
+            cases=_list(
+                _object(
+                    id=TEXT,
+                    text=TEXT,
+                    call=TEXT,
+                    arguments={"type": "object"},
+                    gives={"type": "object"},
+                    instead=_or_null(TEXT),
+                )
+            ),
+            explanation=_list(TEXT),
+            code=_list(_object(id=TEXT, path=TEXT, symbol=TEXT, lines=_or_null(LINES), state=TEXT)),
+            evidence=_list(_EVIDENCE),
         ),
-        explanation=_list(TEXT),
-        code=_list(_object(id=TEXT, path=TEXT, symbol=TEXT, lines=_or_null(LINES), state=TEXT)),
-        evidence=_list(_EVIDENCE),
+        connections=_CONNECTIONS,
+        figures=_FIGURES,
     ),
     "model": _page(
         "model",
