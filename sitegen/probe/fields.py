@@ -33,6 +33,18 @@ class Owners:
         found = [match.group(1) for pattern in self.repeated if (match := pattern.match(module))]
         return not found or any(path in self.places for path in found)
 
+    def moved(self, read: Any) -> Iterator[Any]:
+        """A read in another layer as the layers that stand for places would have made it."""
+        for pattern in self.repeated:
+            match = pattern.match(read.module)
+            if match is None:
+                continue
+            for path in sorted(self.places):
+                if (stands := pattern.match(path)) is not None and stands.group(1) == path:
+                    end = match.end(1)
+                    tensor = path + read.tensor[end:] if read.tensor else ""
+                    yield read._replace(module=path + read.module[end:], tensor=tensor)
+
 
 def owners(model: Model, configuration: schema.Configuration) -> Owners:
     """Index the components' bindings, rows and pins by what they name in the small configuration."""
@@ -108,7 +120,9 @@ def components_of(model: Model, reads: Iterable[Any], owned: Owners) -> tuple[st
     """
     found: set[str] = set()
     settled: list[str] = []
-    reads = [read for read in reads if owned.seen(read.module)]
+    every = list(reads)
+    # What only the last of several blocks has is seen in none of those that stand for places.
+    reads = [r for r in every if owned.seen(r.module)] or [moved for r in every for moved in owned.moved(r)]
     bound = {operation for _, operation in owned.operations}
     for read in reads:
         if read.tensor:

@@ -104,8 +104,10 @@ def small(model: resolver.Model) -> resolver.Model:
         ([Read("dim", "layers.2")], ("mix/weights", "table")),
         ([Read("dim", "layers.2"), Read("dim", "layers.2", tensor="layers.2.base")], ("mix/weights",)),
         ([Read("dim", "layers.2.experts.0.inner")], ("mix/experts",)),
-        # other layers than the one that stands for their place are of the same kind, and are left out
-        ([Read("dim", "layers.1", tensor="layers.1.base")], ()),
+        # other layers are left out beside the one that stands for their place; alone they count as that one
+        ([Read("dim", "layers.1", tensor="layers.1.base"), Read("dim", "layers.2", tensor="layers.2.table")],
+         ("table",)),
+        ([Read("dim", "layers.1", tensor="layers.1.base")], ("mix/weights",)),
         ([Read("dim", "elsewhere")], ()),
     ],
 )
