@@ -30,6 +30,8 @@ class Owners:
 
     def seen(self, module: str) -> bool:
         """Whether a module is outside of repeated places, or inside one that stands for a place."""
+        if module in self.modules:
+            return True  # a component names it
         found = [match.group(1) for pattern in self.repeated if (match := pattern.match(module))]
         return not found or any(path in self.places for path in found)
 
@@ -126,7 +128,7 @@ def components_of(model: Model, reads: Iterable[Any], owned: Owners) -> tuple[st
     bound = {operation for _, operation in owned.operations}
     for read in reads:
         if read.tensor:
-            ids = owned.tensors.get(read.tensor, [])
+            ids = owned.tensors.get(read.tensor) or owned.modules.get(read.module, [])
         elif read.operation:
             ids = owned.operations.get((read.module, read.operation), [])
             if read.operation not in bound:  # a plain function, known by who pins it
