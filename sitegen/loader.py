@@ -20,6 +20,7 @@ from sitegen.yamlfile import Document
 
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 MAX_JSON_BYTES = 50_000_000
+MAX_FAULTS = 40  # told of one noun; each looks for the nearest name
 MAX_INT_BITS = 64
 _Typed = TypeVar("_Typed", bound=BaseModel)
 
@@ -229,7 +230,11 @@ class _Loader:
         try:
             return noun.model_validate(data)
         except ValidationError as error:
-            for fault in error.errors(include_url=False, include_context=False):
+            faults = error.errors(include_url=False, include_context=False)
+            if len(faults) > MAX_FAULTS:
+                message = f"{len(faults) - MAX_FAULTS:,} more fields of this file are wrong"
+                self.findings.append(Finding("schema-invalid", message, document.locate(path)))
+            for fault in faults[:MAX_FAULTS]:
                 where = tuple(
                     p for p in fault["loc"] if not (isinstance(p, str) and p.startswith(("constrained", "function-")))
                 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -10,12 +11,13 @@ from typing import Any, Literal
 from mkdocs.config import config_options as c
 from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page as MkDocsPage
 
 from sitegen import pipeline
-from sitegen.diagnostics import Finding, SpecInvalid
+from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import find_root
 from sitegen.outputs.tree import address
 from sitegen.render.links import dead_links, read_site
@@ -41,7 +43,10 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
         self.served = command == "serve"
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
-        self.root = find_root(Path(config.config_file_path).parent)
+        try:
+            self.root = find_root(Path(config.config_file_path).parent)
+        except SitegenError as error:
+            raise PluginError(str(error)) from None
         config.watch.append(str(self.root / "spec"))
         return config
 
@@ -57,10 +62,10 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
         try:
             built = pipeline.build(self.root, settings, self.config.models)
         except SpecInvalid as error:  # a formula that cannot be rendered
-            self.report(error.findings)
-            self.insert = lambda path, text: text
-            files.append(File.generated(config, "findings.md", content=findings_page(error.findings)))
-            return files
+            return self.broken(files, config, error.findings)
+        except SitegenError as error:  # no model at all, or two pages with one address
+            finding = Finding("config-invalid", error.message, error.where, hint=error.hint)
+            return self.broken(files, config, [finding])
         self.report(built.findings)
         self.insert = built.site.insert
         self.pages = {page.path: page for page in built.pages}
@@ -81,6 +86,14 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
         config.extra_css = [*(s for s in config.extra_css if s not in built.site.styles), *built.site.styles]
         scripts = [s for s in config.extra_javascript if str(s) not in built.site.scripts]
         config.extra_javascript = [*scripts, *built.site.scripts]
+        return files
+
+    def broken(self, files: Files, config: MkDocsConfig, findings: Sequence[Finding]) -> Files:
+        """The hand-written pages and one that says what is wrong: who serves the site mends the spec and goes on."""
+        self.report(findings)
+        self.insert = lambda path, text: text
+        files.append(File.generated(config, "findings.md", content=findings_page(findings)))
+        config.nav = [*(config.nav or []), {"Findings": "findings.md"}]
         return files
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:

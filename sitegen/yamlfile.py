@@ -19,7 +19,7 @@ from sitegen.diagnostics import Finding, Location, SpecInvalid
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 40
-MAX_NODES = 200_000  # after aliases are expanded: bounds "billion laughs"
+MAX_NODES = 50_000  # after aliases are expanded: bounds "billion laughs"
 MAX_DIGITS = 40
 
 Path = tuple["str | int", ...]

@@ -90,8 +90,8 @@ def every_step(
 def toy(tmp_path: Path) -> Toy:
     """A project with facts and pins that were right before its code was edited."""
     config = {"tensors": [["w", [2, 4], "F32"]]}
-    toy = write_toy(tmp_path / "toy", [toy_component("c", [ROW], more=PIN)], config=config,
-                    files={"docs/index.md": "# Home\n", "mkdocs.yml": "site_name: toy\nnav: [{Home: index.md}]\n"})  # fmt: skip
+    files = {"docs/index.md": "# Home\n", "mkdocs.yml": "site_name: toy\nnav: [{Home: index.md}]\n"}
+    toy = write_toy(tmp_path / "toy", [toy_component("c", [ROW], more=PIN)], config=config, files=files)
     assert CliRunner().invoke(main, ["--root", str(toy.root), "repin", "--write"]).exit_code == 0
     assert toy.verify("meta", write=True).exit_code == 0
     assert not [f for f in verifier.check(toy.root, NAME).findings if f.code == "facts-stale"]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_project import NAME, Toy, toy_component, write_toy
+from toy_project import NAME, ROW, Toy, load_data, toy_component, write_everything, write_toy
 
 from sitegen import facts, loader, verifier
 from sitegen.diagnostics import NOWHERE, Finding, SitegenError, SpecInvalid
@@ -21,53 +20,11 @@ from sitegen.probe.result import LevelResult
 from sitegen.probe.values import ValuePath, unify
 from sitegen.resolver import Axis
 
-EVERYTHING = """
-expression: {code: x, pin: p, source: file, lines: [1, 2]}
-inputs: [{name: x, axes: [B, T, d], dtype: float32, text: In., component: mix}]
-outputs: [{name: y, axes: [B, T, "2*d"], dtype: float32, text: Out.}]
-views: [{tensor: w, axes: [d], text: A view.}]
-values: {operation: mix, occurrence: 0, module: "", bind: {x: a, y: result}, vary: [x], kernel: true, places: [model]}
-steps: [{id: s, expr: "y = 2*x", text: Doubles., tex: "y = 2 x", main: true, indistinct: {m: r}}]
-numerics: [{id: n, text: A number., by: ["step:s"], dtype: {x: float32}, constant: {eps: "1e-6"}}]
-properties:
-- {id: p, text: Holds., kind: identity, holds: "y = 2*x", regimes: [model],
-   tolerance: {kind: fp32, value: 1.0, reason: r}}
-- {id: q, text: Moves., kind: causal, edit: {value: "mix#0.result", add: 1.0},
-   moves: ["mix#1.result"], still: ["mix#2.a"]}
-explanation: [{text: "Of {d} and `code`, $x$ and [x](code:p).", by: ["row:w"], cites: [a]}]
-code: [{id: p, path: code/model.py, symbol: call, fragment: return 1, text: Code., main: true}]
-upstream: [{source: file, lines: [1, 2], text: Lines.}]
-evidence: [a]
-uses: [other]
-"""
-
-ROW = '{id: w, tensor: w, axes: ["d", "c: 2*d"], slice: "[0:d]", count: "2*d*d", dtype: F32, text: w, each: {e: d}}'
-SYMBOLS = """{d: {tex: d, meaning: width, field: dim}, eps: {tex: e, meaning: small, field: eps},
-B: {tex: B, meaning: batch}, T: {tex: T, meaning: positions}, x: {tex: x, meaning: in}, y: {tex: y, meaning: out}, R: {tex: R, meaning: rows, by_layer: {layers: ids, values: rows}}}"""
-SOURCE = f"  file: {{title: A file, repository: a/b, revision: {'0' * 40}, path: x.py, lines: 9}}\n"
-POLICIES = """
-policies:
-  all: {title: All, scope: "All {d}.", published: 32,
-    terms: [{places: [model], components: [mix], layers: 0-3, share: [1, d], sign: 1, text: t}]}
-  less: {title: Less, scope: Without., terms: [{places: [model]}, {components: [mix], sign: -1, text: t}], evidence: [a]}
-"""
-ENTRY = {"name_pattern": "layers.{i}.w", "shape": [8, 16], "stored_shape": [8, 16], "dtype": "F32", "is_scale": False,
-         "instances": 2, "layers": [0, 1]}  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     """A toy in which every field of the schema is used."""
-    return write_toy(
-        tmp_path_factory.mktemp("whole"),
-        [toy_component("mix", [ROW], more=EVERYTHING), toy_component("other")],
-        config={"dim": 8, "eps": 1e-6, "ids": [0], "rows": [4], "tensors": [["w", ["dim", "2*dim"], "F32"]]},
-        symbols=SYMBOLS,
-        sources=SOURCE,
-        table=[ENTRY],
-        policies=POLICIES,
-        places='- {id: more, title: Layers, layers: 0-1, repeat: 2, path: "layers.{i}", parts: [], symbols: {d: 3}}\n',
-    )
+    return write_everything(tmp_path_factory.mktemp("whole"))
 
 
 SCALARS = st.one_of(
@@ -116,7 +73,7 @@ def test_any_value_in_any_field_is_a_finding_or_fine(data: st.DataObject, whole:
     """One or two fields of one file are replaced by anything; `check` and its forms of output still speak."""
     file = whole.root / data.draw(st.sampled_from(FILES))
     kept = file.read_bytes()
-    content = json.loads(kept) if file.suffix == ".json" else yaml.safe_load(kept)
+    content = json.loads(kept) if file.suffix == ".json" else load_data(file)
     for _ in range(data.draw(st.integers(1, 2))):
         path = data.draw(st.sampled_from(sorted(paths(content), key=str)))
         content = replaced(content, path, data.draw(VALUES))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sitegen import accounting, loader, resolver, static, verifier
+from sitegen import accounting, loader, resolver, static, verifier, yamlfile
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.report import Report
 
@@ -31,6 +31,11 @@ def toy_component(id: str, rows: Sequence[str] = (), *, title: str = "Part", mor
     if rows:
         text += "parameters:\n" + "".join(f"- {row}\n" for row in rows)
     return text + more
+
+
+def load_data(file: Path) -> Any:
+    """What a YAML file holds, as sitegen reads it."""
+    return yamlfile.load(file.read_bytes(), file.name).data
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ places:
         f"spec/{NAME}/model.yml": model,
         f"spec/{NAME}/symbols.yml": f"symbols: {symbols}\n",
         f"spec/{NAME}/sources.yml": 'sources:\n  paper: {title: A paper, url: "https://example.org"}\n' + sources,
-        f"spec/{NAME}/evidence.yml": "evidence: {a: {kind: external, claim: A., source: paper}}\n",
+        f"spec/{NAME}/evidence.yml": "evidence: {a: {kind: external, claim: A., source: paper, section: '1'}}\n",
         f"spec/{NAME}/policies.yml": policies,
         **{f"spec/{NAME}/components/c{number}.yml": text for number, text in enumerate(components)},
         **(files or {}),
@@ -106,3 +111,58 @@ places:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Toy(root)
+
+
+# --- a project in which every field of the schema is used ----------------------------------------------
+
+EVERYTHING = """
+expression: {code: x, pin: p, source: file, lines: [1, 2]}
+inputs: [{name: x, axes: [B, T, d], dtype: float32, text: In., component: mix}]
+outputs: [{name: y, axes: [B, T, "2*d"], dtype: float32, text: Out.}]
+views: [{tensor: w, axes: [d], text: A view.}]
+values: {operation: mix, occurrence: 0, module: "", bind: {x: a, y: result}, vary: [x], kernel: true, places: [model]}
+steps: [{id: s, expr: "y = 2*x", text: Doubles., tex: "y = 2 x", main: true, indistinct: {m: r}}]
+numerics: [{id: n, text: A number., by: ["step:s"], dtype: {x: float32}, constant: {eps: "1e-6"}}]
+properties:
+- {id: p, text: Holds., kind: identity, holds: "y = 2*x", regimes: [model],
+   tolerance: {kind: fp32, value: 1.0, reason: r}}
+- {id: q, text: Moves., kind: causal, edit: {value: "mix#0.result", add: 1.0},
+   moves: ["mix#1.result"], still: ["mix#2.a"]}
+explanation: [{text: "Of {d} and `code`, $x$ and [x](code:p).", by: ["row:w"], cites: [a]}]
+code: [{id: p, path: code/model.py, symbol: call, fragment: return 1, text: Code., main: true}]
+upstream: [{source: file, lines: [1, 2], text: Lines.}]
+evidence: [a]
+uses: [other]
+"""
+
+ROW = '{id: w, tensor: w, axes: ["d", "c: 2*d"], slice: "[0:d]", count: "2*d*d", dtype: F32, text: w, each: {e: d}}'
+SYMBOLS = """{d: {tex: d, meaning: width, field: dim}, eps: {tex: e, meaning: small, field: eps},
+B: {tex: B, meaning: batch}, T: {tex: T, meaning: positions}, x: {tex: x, meaning: in, upstream: x_in, report: x},
+y: {tex: y, meaning: out}, R: {tex: R, meaning: rows, by_layer: {layers: ids, values: rows}}}"""
+SOURCE = f"  file: {{title: A file, repository: a/b, revision: {'0' * 40}, path: x.py, lines: 9, sha256: abc}}\n"
+SOURCE += "checkouts: {a/b: copy}\n"
+POLICIES = """
+policies:
+  all: {title: All, scope: "All {d}.", published: 32,
+    terms: [{places: [model], components: [mix], layers: 0-3, share: [1, d], sign: 1, text: t}]}
+  less: {title: Less, scope: Without., terms: [{places: [model]}, {components: [mix], sign: -1, text: t}], 
+    evidence: [a]}
+"""
+ENTRY = {"name_pattern": "layers.{i}.w", "shape": [8, 16], "stored_shape": [8, 16], "dtype": "F32", "is_scale": False,
+         "instances": 2, "layers": [0, 1]}  # fmt: skip
+
+
+def write_everything(root: Path) -> Toy:
+    """A toy that uses every field; its rows do not fit its table, so that later stages have something to say."""
+    return write_toy(
+        root,
+        [toy_component("mix", [ROW], more=EVERYTHING), toy_component("other")],
+        config={"dim": 8, "eps": 1e-6, "ids": [0], "rows": [4], "tensors": [["w", ["dim", "2*dim"], "F32"]]},
+        symbols=SYMBOLS,
+        sources=SOURCE,
+        table=[ENTRY],
+        policies=POLICIES,
+        places='- {id: more, title: Layers, layers: 0-1, repeat: 2, path: "layers.{i}", parts: [], symbols: {d: 3}, '
+        "text: T., kind: k}\n"
+        "- {id: more/inner, title: Layer, parent: more, parts: []}\n",
+    )
