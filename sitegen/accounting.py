@@ -12,8 +12,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from sitegen import expr, schema
 from sitegen.diagnostics import Finding, Location, SpecInvalid
@@ -68,9 +68,8 @@ class Instance:
         return sum(row.count for row in self.counted)
 
 
-@dataclass(frozen=True)
-class TableTensor:
-    """One tensor of the published table."""
+class TableTensor(NamedTuple):
+    """One tensor of the published table; there are about 100,000 of them, so they are made fast."""
 
     name: str
     shape: tuple[int, ...]
@@ -112,12 +111,20 @@ class Accounts:
     def instance(self, id: str, place: str, layer: int | None) -> Instance | None:
         return self._by_key.get((id, place, layer))
 
+    @cached_property
+    def _whole(self) -> dict[tuple[str, str, int | None], int]:
+        return {}
+
     def with_parts(self, id: str, place: str, layer: int | None) -> int:
         """Parameters of one instance and its parts."""
         instance = self.instance(id, place, layer)
         if instance is None:
             return 0
-        return instance.own + sum(self.with_parts(part, place, layer) for part in self.model.children[id])
+        key = (id, place, layer)
+        if key not in self._whole:
+            parts = (self.with_parts(part, place, layer) for part in self.model.children[id])
+            self._whole[key] = instance.own + sum(parts)
+        return self._whole[key]
 
     def per_instance(self, id: str, place: str | None = None) -> list[int]:
         """The distinct counts with parts that instances have (one, unless tables differ by layer)."""
@@ -291,16 +298,21 @@ def table_tensors(model: Model) -> dict[str, TableTensor]:
     """The published table, one entry per tensor (patterns expanded over layers and experts)."""
     found: dict[str, TableTensor] = {}
     for entry in model.sources.table:
+        shape, stored = tuple(entry["shape"]), tuple(entry["stored_shape"])
+        dtype, is_scale = entry["dtype"], entry["is_scale"]
         for name in names_of(entry):
-            found[name] = TableTensor(
-                name, tuple(entry["shape"]), entry["dtype"], entry["is_scale"], tuple(entry["stored_shape"])
-            )
+            found[name] = TableTensor(name, shape, dtype, is_scale, stored)
     return found
 
 
 def documented(model: Model, name: str) -> bool:
     """Whether components claim to own all tensors of this name."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in model.sources.model.documented)
+    return _any_of(tuple(model.sources.model.documented)).match(name) is not None
+
+
+@lru_cache(maxsize=16)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns) or r"(?!)")
 
 
 def names_of(entry: dict[str, Any]) -> Iterator[str]:

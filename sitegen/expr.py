@@ -8,7 +8,7 @@ import io
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
 
@@ -29,7 +29,7 @@ class Expression:
     text: str
     tree: ast.expr
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Symbols that the expression reads."""
         return frozenset(n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and n.id not in _FUNCTIONS)

@@ -110,7 +110,7 @@ class Model:
         layer: int | None = None,
     ) -> dict[str, int | float]:
         """Values of all symbols under a configuration (the released one), as they hold in a place."""
-        if config is not None:
+        if config is not None and config is not self.config:
             return symbol_values(self.sources, config, place, layer)
         key = (place.id if place else "", layer)
         if key not in self._released:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Kernels that the tests compile are kept in the checkout, by their source, so that only the first run compiles them.
+os.environ.setdefault("TILELANG_CACHE_DIR", str(Path(__file__).resolve().parents[1] / ".tilelang"))
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=SLOW_IS_FINE)

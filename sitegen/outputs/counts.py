@@ -17,7 +17,7 @@ def count_model(root: Path, name: str, wanted: tuple[str, ...] = ()) -> dict[str
     for policy in wanted:
         if policy not in model.sources.policies:
             raise SitegenError(f"no policy {policy!r} in {name}", hint=nearest(policy, model.sources.policies))
-    table = accounting.table_tensors(model)
+    table = accounts.table
     policies = {}
     for id, policy in model.sources.policies.items():
         if wanted and id not in wanted:

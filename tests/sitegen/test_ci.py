@@ -254,7 +254,7 @@ def test_the_workflow_checks_on_every_push_and_runs_the_long_suites_weekly() -> 
     assert set(workflow_lines()) >= {
         "sitegen check --format github",
         "mkdocs build --strict --quiet",
-        "pytest -n 2 -m slow",
+        "pytest -n 2 --dist loadfile -m slow",
     }
     assert WORKFLOW["permissions"] == {"contents": "read"}
     uploads = [s for s in WORKFLOW["jobs"]["check"]["steps"] if "upload-sarif" in s.get("uses", "")]

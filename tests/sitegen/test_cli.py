@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 from project_copy import MODEL, ROOT, SPEC, Copy
+from toy_project import toy_component, write_toy
 
 from sitegen.cli import main
 from sitegen.diagnostics import CODES, Finding, Location
@@ -178,10 +179,16 @@ def test_exit_codes(name: str) -> None:
 
 
 def test_render_writes_a_tree_and_never_into_a_strangers_folder(tmp_path: Path) -> None:
+    row = '{id: w, tensor: w, axes: ["12", "300"], count: "12*300", dtype: F32, text: w}'
+    toy = write_toy(tmp_path / "toy", [toy_component("c", [row])], config={}, files={"docs/index.md": "# Home\n"})
+
+    def run(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["--root", str(toy.root), *arguments])
+        return result.exit_code, result.output
+
     out = tmp_path / "tree"
     assert run("render", "--out", str(out))[0] == 0
-    page = out / "docs" / MODEL / "components" / "stream_weights_for_feed_forward" / "index.md"
-    assert "491,547" in page.read_text("utf-8")
+    assert "3,600" in (out / "docs/toy/components/c/index.md").read_text("utf-8")
     assert run("render", "--out", str(out))[0] == 0, "a tree of ours may be written again"
     strange = tmp_path / "strange"
     strange.mkdir()
