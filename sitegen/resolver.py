@@ -246,6 +246,9 @@ class _Resolver:
         self.out.add(Finding(code, message, where, **values))
 
     def symbols(self) -> None:
+        self.layer_lists()
+        if self.out.findings:
+            return
         try:
             values = symbol_values(self.sources, self.sources.config)
         except SpecInvalid as error:
@@ -255,6 +258,19 @@ class _Resolver:
             if isinstance(value, int) and value <= 0:
                 where = self.sources.symbols_document.locate(("symbols", name))
                 self.add("config-invalid", f"the symbol {name!r} is not positive", where, actual=str(value))
+
+    def layer_lists(self) -> None:
+        """Lists of the configuration that give values by layer hold numbers, and their layers are whole ones."""
+        for name, symbol in self.sources.symbols.items():
+            if symbol.by_layer is None:
+                continue
+            where = self.sources.symbols_document.locate(("symbols", name, "by_layer"))
+            for named, kinds in ((symbol.by_layer.values, (int, float)), (symbol.by_layer.layers, (int,))):
+                entries = self.sources.config.get(named) if named is not None else []
+                if not isinstance(entries, list) or any(type(entry) not in kinds for entry in entries):
+                    message = f"the config field {named!r} is no list of numbers, so it has no values by layer"
+                    hint = nearest(named or "", self.sources.config)
+                    self.add("unknown-symbol", message, where, actual=repr(entries)[:80], hint=hint)
 
     def places(self) -> dict[str, Place]:
         document, rows = self.sources.model_document, self.sources.model.places

@@ -19,9 +19,10 @@ from sitegen import pipeline, schema, verifier
 from sitegen.diagnostics import SpecInvalid
 from sitegen.render.settings import Settings
 
-PAYLOAD = """'"><xss onxss=1 href="javascript:xss()">{{ 7*7 }}{% raw %}${7*7}</xss><!-- ]]>"""
-FILES = ("model.yml", "symbols.yml", "sources.yml", "evidence.yml", "policies.yml", "components/c0.yml")
+PAYLOAD = """'"><xss onxss=1 href="javascript:xss()">{{ 7*7*7*7 }}{% raw %}${7*7*7*7}</xss><!-- ]]>"""
+FILES = ("model.yml", "config.yml", "symbols.yml", "sources.yml", "evidence.yml", "policies.yml", "components/c0.yml")
 NOUNS = (
+    schema.ConfigFile,
     schema.ModelFile,
     schema.SymbolsFile,
     schema.SourcesFile,
@@ -153,8 +154,8 @@ def test_every_field_with_html_scripts_and_templates_is_a_finding_or_plain_text(
         assert html or codes, (name, path)
         if html and PAYLOAD[3:7] in html.replace("&lt;", "<"):
             shown += 1
-            assert "{{ 7*7 }}" in html, "a template is shown as it was written"
-            assert "49" not in html.replace("491", "")
+            assert "{{ 7*7*7*7 }}" in html, "a template is shown as it was written"
+            assert "2401" not in html and "2,401" not in html, "and not worked out"
     assert shown > 10, "many fields are prose, and prose shows what it was given"
 
 
@@ -291,7 +292,7 @@ def test_a_built_site_with_hostile_prose_everywhere_shows_it_and_runs_none(tmp_p
         reader.feed(page.read_text("utf-8"))
         assert "xss" not in reader.tags, page
         assert not [a for a in reader.attributes if a[0] == "onxss" or "javascript:xss" in a[1].lower()[:20]], page
-        seen += "{{ 7*7 }}" in page.read_text("utf-8")
+        seen += "{{ 7*7*7*7 }}" in page.read_text("utf-8")
     assert seen > 5
     index = json.loads((site / "search/search_index.json").read_text("utf-8"))["docs"]
     assert not [d for d in index if "<xss" in d["text"] or "<xss" in d["title"]], "the search shows its entries as HTML"

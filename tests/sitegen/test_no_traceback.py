@@ -64,8 +64,16 @@ def replaced(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 FILES = [
     f"spec/{NAME}/{name}"
-    for name in ("model.yml", "symbols.yml", "sources.yml", "evidence.yml", "policies.yml", "components/c0.yml")
-] + ["config.json", "table.json"]
+    for name in (
+        "model.yml",
+        "config.yml",
+        "symbols.yml",
+        "sources.yml",
+        "evidence.yml",
+        "policies.yml",
+        "components/c0.yml",
+    )
+] + ["config.json", "table.json", "record.json"]
 
 
 @given(data=st.data())

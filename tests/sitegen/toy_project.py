@@ -133,7 +133,33 @@ code: [{id: p, path: code/model.py, symbol: call, fragment: return 1, text: Code
 upstream: [{source: file, lines: [1, 2], text: Lines.}]
 evidence: [a]
 uses: [other]
+cases:
+- {id: c, text: A case., call: ops.call, with: {x: [1.0, 2.0], n: {d: d}}, gives: {"result[0]": 1.0},
+   instead: {text: Another., call: ops.other, with: {x: 1}, gives: {result: 2}}}
+measurements: [{id: m, text: Measured., run: layer, with: {kind: window}}]
+figures:
+- id: f
+  title: A figure
+  text: Bars.
+  record: record.json
+  each: {T: [1, 2]}
+  panels:
+  - title: Panel
+    unit: ms
+    rows: {tokens: 1, kind: window}
+    value: time
+    bars: [{title: Bound, role: bound, count: "T*d"}, {title: Seen, row: {name: a}}, {title: Sum, at: ["a/{T}/b"]}]
 """
+MEANINGS = "fields: {dim: {meaning: Width.}, eps: {meaning: Small., unread: No., by: [mix]}}\n"
+RELATIONS = """kinds: {k: {title: Kind, mark: k}}
+relations:
+- {id: owns, title: Owners, mark: o, owns: has tables, owners: ids, within: more, components: [other]}
+- {id: lends, title: Sources, mark: s, owns: lends, uses: reads, source_of: ids, users: ids, within: more}
+"""
+RECORD = {
+    "rows": [{"T": t, "name": "a", "tokens": 1, "kind": "window", "time": 2.0} for t in (1, 2)],
+    "a": {"1": {"b": 1.0}, "2": {"b": 2.0}},
+}
 
 ROW = '{id: w, tensor: w, axes: ["d", "c: 2*d"], slice: "[0:d]", count: "2*d*d", dtype: F32, text: w, each: {e: d}}'
 SYMBOLS = """{d: {tex: d, meaning: width, field: dim}, eps: {tex: e, meaning: small, field: eps},
@@ -164,5 +190,9 @@ def write_everything(root: Path) -> Toy:
         policies=POLICIES,
         places='- {id: more, title: Layers, layers: 0-1, repeat: 2, path: "layers.{i}", parts: [], symbols: {d: 3}, '
         "text: T., kind: k}\n"
-        "- {id: more/inner, title: Layer, parent: more, parts: []}\n",
+        "- {id: more/inner, title: Layer, parent: more, parts: []}\n" + RELATIONS,
+        files={
+            "record.json": json.dumps(RECORD),
+            f"spec/{NAME}/config.yml": MEANINGS,
+        },
     )
