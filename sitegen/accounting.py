@@ -99,11 +99,6 @@ class Accounts:
         return {(id, i.occurrence.place.id, i.layer): i for id, list_ in self.instances.items() for i in list_}
 
     @cached_property
-    def table(self) -> dict[str, TableTensor]:
-        """The published table, one entry per tensor."""
-        return table_tensors(self.model)
-
-    @cached_property
     def figures(self) -> dict[str, dict[str, int]]:
         """Component -> the numbers that its prose can quote, as far as they were asked for."""
         return {}
