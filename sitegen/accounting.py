@@ -148,8 +148,7 @@ class Accounts:
         for term in policy.terms:
             total = 0
             for instance in self.term_instances(term):
-                place = instance.occurrence.place
-                symbols = self.model.symbols(place=place, layer=instance.layer)
+                symbols = self.model.symbols(place=instance.occurrence.place, layer=instance.layer)
                 for row in instance.counted:
                     count = row.count
                     if term.share is not None:

@@ -240,6 +240,53 @@ def render(ctx: click.Context, models: tuple[str, ...], out: Path) -> None:
 
 
 @main.command()
+@click.argument("names", nargs=-1, required=True, metavar="A B")
+@_model
+@_two
+@click.pass_context
+def diff(ctx: click.Context, names: tuple[str, ...], models: tuple[str, ...], form: str) -> None:
+    """Compare two models, or with --model one model at two revisions (REV1 REV2, or REV1..REV2).
+
+    Exit code 0 when they state the same, 1 when they differ, 2 when one cannot be read.
+    """
+    import tempfile
+
+    from sitegen import comparison, revisions
+    from sitegen.outputs import differences
+
+    root = _root(ctx)
+    if len(names) == 1 and ".." in names[0]:
+        names = tuple(names[0].split("..", 1))
+    if len(names) != 2 or not all(names):
+        hint = "sitegen diff MODEL MODEL, or sitegen diff --model MODEL REV1 REV2"
+        raise SitegenError("diff compares two", hint=hint)
+    try:
+        if not models:
+            first, second = _models(ctx, names)
+            found = comparison.compare(comparison.load(root, first), comparison.load(root, second))
+        elif len(models) > 1:
+            raise SitegenError("diff compares one model at two revisions", hint="give --model once")
+        else:
+            read = []
+            with tempfile.TemporaryDirectory() as folder:
+                for number, name in enumerate(names):
+                    place = Path(folder) / str(number)
+                    place.mkdir()
+                    revisions.extract(root, revisions.revision_of(root, name), models[0], place)
+                    read.append(comparison.load(place, models[0]))
+                found = comparison.compare(*read, names)
+    except SpecInvalid as error:
+        for finding in ordered(error.findings):
+            click.echo(finding.text(), err=True)
+        ctx.exit(2)
+    if form == "json":
+        click.echo(json.dumps(differences.to_json(found), indent=2))
+    else:
+        click.echo(differences.text(found), nl=False)
+    ctx.exit(1 if found.differs else 0)
+
+
+@main.command()
 @_model
 @_two
 @click.option("--budget", type=click.FloatRange(min=0), metavar="SECONDS", help="Try an even sample for so long.")
@@ -342,7 +389,9 @@ def doctor(ctx: click.Context) -> None:
 @click.argument(
     "noun",
     default="component",
-    type=click.Choice(["model", "symbols", "config", "sources", "evidence", "policies", "component"]),
+    type=click.Choice(
+        ["model", "symbols", "config", "sources", "evidence", "policies", "component", "map", "family"]
+    ),
 )
 def schema(noun: str) -> None:
     """Print the JSON Schema of a spec file, for editors."""
@@ -356,5 +405,7 @@ def schema(noun: str) -> None:
         "policies": nouns.PoliciesFile,
         "config": nouns.ConfigFile,
         "component": nouns.Component,
+        "map": nouns.MapFile,
+        "family": nouns.FamilyFile,
     }
     click.echo(json.dumps(kinds[noun].model_json_schema(), indent=2))

@@ -64,7 +64,10 @@ def code_files(sources: Sources) -> list[Path]:
 
 
 def code_digest(sources: Sources) -> str:
-    """Digest of the implementation's text."""
+    """Digest of the implementation: of its text, or of what pins an installed package and says how it is run."""
+    package = sources.model.implementation.package
+    if package is not None:
+        return digest(package.model_dump(mode="json"))
     total = hashlib.sha256()
     for path in code_files(sources):
         total.update(path.relative_to(sources.root).as_posix().encode() + b"\0")
@@ -84,10 +87,10 @@ def component_digest(sources: Sources, id: str, level: str) -> str:
         return digest([values.operation if values else None, bool(values and values.kernel), measured, sources.config])
     return digest(
         [
-            sources.components[id].component.model_dump(mode="json", exclude={"figures"}),
+            sources.components[id].component.model_dump(mode="json", exclude_defaults=True, exclude={"figures"}),
             {n: s.model_dump(mode="json") for n, s in sources.symbols.items()},
-            [p.model_dump(mode="json", exclude={"title", "text"}) for p in model.places],
-            [c.model_dump(mode="json") for c in model.configurations],
+            [p.model_dump(mode="json", exclude_defaults=True, exclude={"title", "text"}) for p in model.places],
+            [c.model_dump(mode="json", exclude_defaults=True) for c in model.configurations],
             sources.config,
         ]
     )

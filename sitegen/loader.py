@@ -60,6 +60,10 @@ class Sources:
     table: list[dict[str, Any]] = field(repr=False, default_factory=list)
     records: dict[str, dict[str, Any]] = field(repr=False, default_factory=dict)
     files: tuple[str, ...] = ()
+    maps: dict[str, schema.ModelMap] = field(default_factory=dict)
+    maps_document: Document | None = None
+    family: schema.FamilyFile | None = None
+    family_document: Document | None = None
     fields: dict[str, schema.ConfigField] = field(default_factory=dict)
     fields_document: Document | None = None
 
@@ -154,6 +158,12 @@ class _Loader:
         if (self.folder / "config.yml").exists():
             fields, fields_document = self.read(self.folder / "config.yml", schema.ConfigFile)
         components = self.components()
+        maps, maps_document = None, None
+        if (self.folder / "map.yml").exists():
+            maps, maps_document = self.read(self.folder / "map.yml", schema.MapFile)
+        family, family_document = None, None
+        if (self.folder / "family.yml").exists():
+            family, family_document = self.read(self.folder / "family.yml", schema.FamilyFile)
         records = self.records(components)
         config: dict[str, Any] = {}
         table: list[dict[str, Any]] = []
@@ -197,6 +207,10 @@ class _Loader:
             table=table,
             records=records,
             files=tuple(self.files),
+            maps=maps.maps if maps is not None else {},
+            maps_document=maps_document,
+            family=family,
+            family_document=family_document,
             fields=fields.fields if fields else {},
             fields_document=fields_document,
         )

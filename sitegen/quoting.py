@@ -9,6 +9,7 @@ from typing import Any
 from sitegen import expr
 from sitegen.accounting import Accounts
 from sitegen.diagnostics import NOWHERE, Finding, Location, SpecInvalid, nearest
+from sitegen.resolver import integer_fields
 
 #: What can be quoted of any component, as `{total:COMPONENT}`.
 FIGURES = ("own", "per_instance", "instances", "total")
@@ -39,7 +40,7 @@ def _quotable(accounts: Accounts, id: str) -> dict[str, int]:
     first = accounts.instances[id][0]
     place = first.occurrence.place
     names = {n: v for n, v in model.symbols(place=place, layer=first.layer).items() if isinstance(v, int)}
-    names |= {n: v for n, v in model.config.items() if type(v) is int and n not in names}
+    names |= {n: v for n, v in integer_fields(model.config).items() if n not in names}
     names |= figures_of(accounts, id)
     for occurrence in model.occurrences[id]:
         for place in occurrence.place.chain:
@@ -53,6 +54,7 @@ def quote(accounts: Accounts, id: str, text: str, where: Location = NOWHERE) -> 
 
     `row:ID` is the count of a row, `row:COMPONENT:ID` of another component's; `own:`, `per_instance:`,
     `instances:` and `total:COMPONENT` are figures of another component, `policy:NAME` what a policy counts,
+    `size:ID` the parameters of a property of kind size,
     `FIELD[0]` an entry of a list of the configuration.  A symbol or field that is a float is quoted alone.
     Everything else is a count expression over symbols, integer config fields, own, per_instance, instances,
     total, and `in_PLACE`, the instances in a place (its id with `_` for other characters).
@@ -97,6 +99,11 @@ def _figure(accounts: Accounts, id: str, kind: str, name: str, where: Location) 
             raise _unknown(f"no row {row_id!r}" + (f" of {owner}" if colon else ""), where, row_id, rows)
         row = rows[row_id]
         return f"{row.count:,}", f"{row.row.count} = {row.shown}"
+    if kind == "size":
+        sizes = {p.id: p.parameters for p in model.component(id).properties if p.parameters is not None}
+        if name not in sizes:
+            raise _unknown(f"no size {name!r}", where, name, sizes)
+        return f"{sizes[name]:,}", f"parameters of {name}"
     if kind == "policy":
         policy = model.sources.policies.get(name)
         if policy is None:
@@ -105,7 +112,7 @@ def _figure(accounts: Accounts, id: str, kind: str, name: str, where: Location) 
     if kind in FIGURES:
         value = figures_of(accounts, _component(accounts, name, where))[kind]
         return f"{value:,}", f"{kind} of {model.component(name).title.strip()}"
-    raise _unknown(f"nothing is quoted as {kind}:", where, kind, ("row", "policy", *FIGURES))
+    raise _unknown(f"nothing is quoted as {kind}:", where, kind, ("row", "size", "policy", *FIGURES))
 
 
 def _component(accounts: Accounts, name: str, where: Location) -> str:

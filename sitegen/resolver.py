@@ -165,11 +165,24 @@ def layer_list(value: list[int] | str | None) -> tuple[int, ...]:
     return tuple(value)
 
 
+def integer_fields(config: Mapping[str, Any], prefix: str = "", *, lists: bool = False) -> dict[str, int]:
+    """Integer fields of a configuration; those of a mapping inside are named `field_key`, of a list `field_0`."""
+    found: dict[str, int] = {}
+    for name, value in config.items():
+        if type(value) is int:
+            found[prefix + name] = value
+        elif isinstance(value, Mapping):
+            found |= integer_fields(value, f"{prefix}{name}_", lists=lists)
+        elif lists and isinstance(value, list):
+            found |= {f"{prefix}{name}_{i}": entry for i, entry in enumerate(value) if type(entry) is int}
+    return found
+
+
 def symbol_values(
     sources: Sources, config: Mapping[str, Any], place: Place | None = None, layer: int | None = None
 ) -> dict[str, int | float]:
     """Symbol -> value; symbols without value (batch, positions) and those of other layers are left out."""
-    integers = {k: v for k, v in config.items() if type(v) is int}
+    integers = integer_fields(config)
     overrides: dict[str, int | str] = {}
     for part in place.chain if place else ():
         overrides.update(part.row.symbols)
@@ -445,7 +458,8 @@ def _reference_findings(sources: Sources, located: Located) -> Iterator[Finding]
                 yield from unknown("component", port.component, sources.components, kind, number, "component")
     pins = {code.id for code in component.code}
     if component.expression is not None:
-        yield from unknown("code pin", component.expression.pin, pins, "expression", "pin")
+        if component.expression.pin is not None:
+            yield from unknown("code pin", component.expression.pin, pins, "expression", "pin")
         if component.expression.source is not None:
             yield from unknown("source", component.expression.source, sources.sources.sources, "expression", "source")
             if component.expression.lines:

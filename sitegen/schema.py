@@ -130,11 +130,68 @@ class Configuration(Strict):
     layers: dict[Id, int] = Field(default={}, description="which layer stands for a place in this configuration")
 
 
-class Implementation(Strict):
-    """The code under documentation: a harness module, and the folders whose text the facts depend on."""
+Dotted = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
-    harness: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
-    sources: list[str]
+
+class Fill(Strict):
+    """How the parameters and persistent buffers of these names are drawn; the first matching rule counts.
+
+    A normal distribution (`mean`, `deviation`; with `fan_in` the deviation is divided by the root of the last
+    axis), or with `below` whole numbers under a config field, pairwise different along the last axis.
+    """
+
+    names: list[str]
+    mean: float = 0.0
+    deviation: float = 1.0
+    fan_in: bool = False
+    below: str | None = None
+
+
+class Function(Strict):
+    """A function of the package's module whose calls are seen: its path from the module, its argument names."""
+
+    path: Dotted
+    arguments: list[Name] | None = Field(default=None, description="for functions that do not tell them themselves")
+
+
+class Decoding(Strict):
+    """How a decoding step is asked for: the argument that takes the cache, and the output field that holds it."""
+
+    argument: Name
+    field: Name
+
+
+class Package(Strict):
+    """A class of an installed package: which version of it, by which digests, and how it is built and watched."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    version: str
+    module: Dotted
+    model: Name = Field(description="the class, in `module`")
+    config: Name = Field(description="the class of its configuration, in `module`")
+    digests: dict[str, Digest] = Field(description="file of the package -> SHA-256 of its bytes")
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    options: dict[Name, str] = Field(default={}, description="further arguments when the class is built")
+    arguments: dict[Name, Name] = Field(default={}, description="`ids`: the argument that takes token ids")
+    decoding: Decoding | None = None
+    results: dict[Name, list[Name]] = Field(default={}, description="class -> names of the items of its result")
+    functions: dict[str, Function] = {}
+    initialise: list[Fill]
+
+
+class Implementation(Strict):
+    """The code under documentation: a harness module with the folders whose text the facts depend on, or a package."""
+
+    harness: Dotted | None = None
+    sources: list[str] = []
+    package: Package | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Implementation:
+        if (self.harness is None) == (self.package is None):
+            raise ValueError("give a harness module with its sources, or a package")
+        return self
 
 
 class Table(Strict):
@@ -336,6 +393,16 @@ class Row(Strict):
     text: Line
     each: dict[Name, Count] = {}
     role: Literal["parameter", "buffer"] = Field(default="parameter", description="a buffer is stated, not counted")
+    stored: list[str] = Field(
+        default=[], description="names in a saved checkpoint, where they differ; several for a tensor that is split"
+    )
+
+
+class Module(Strict):
+    """The module of the implementation that the component is: its path within the place, and its class."""
+
+    path: str
+    kind: Annotated[Name, Field(alias="class")]
 
 
 class View(Strict):
@@ -371,6 +438,7 @@ class Binding(Strict):
     bind: dict[Name, str]
     vary: list[Name] = Field(default=[], description="inputs that the regimes drive")
     parameters: list[Name] = Field(default=[], description="inputs that are parameters, without batch axes")
+    flat: list[Name] = Field(default=[], description="values whose batch and position axes are laid end to end")
     kernel: bool = Field(default=False, description="the operation has a TileLang twin to compare with")
     places: list[Id] | None = None
     configurations: list[Id] | None = Field(default=None, description="the only configurations that make the call")
@@ -405,19 +473,42 @@ class Edit(Strict):
     positions: list[int] | None = None
 
 
+class Trial(Strict):
+    """A run of its own: fields that differ from the first small configuration (`default: true`: from the package's
+    own defaults), further rules of the recipe, options of the class, and what the model is given."""
+
+    config: dict[str, Any] = {}
+    default: bool = False
+    initialise: list[Fill] = []
+    options: dict[Name, str] = {}
+    given: Literal["ids", "embeddings"] = "ids"
+
+
+class Point(Strict):
+    """A point of a sweep: what is set there, and the error that is expected, within a factor."""
+
+    label: Line
+    trial: Trial
+    error: Annotated[float, Field(gt=0)]
+
+
 class Property(Strict):
     """A statement that runs must bear out.
 
     identity  `left = right` holds elementwise within the tolerance, in the named regimes
     bound     `left <= right` holds elementwise
     control   `left = right` must fail, by at least `margin`
+    error     `trial` is refused: with an exception of the class `raises` whose text holds `says`
+    size      the model of `trial` (from the released configuration) has as many `parameters`
+    sweep     the error of `left = right`, relative to the largest value, is as stated at each of `points`, within a
+              `factor`
     causal    after `edit`, the values in `moves` change and those in `still` do not; a value is
               `operation#n.field`, with `module:` in front for a module inside, or `/module:` for another one
     """
 
     id: Id
     text: Line
-    kind: Literal["identity", "bound", "control", "causal"] = "identity"
+    kind: Literal["identity", "bound", "control", "causal", "error", "size", "sweep"] = "identity"
     holds: str | None = None
     regimes: list[str] | None = None
     configurations: list[Id] | None = Field(default=None, description="the only configurations in which it is stated")
@@ -427,18 +518,32 @@ class Property(Strict):
     moves: list[str] = []
     still: list[str] = []
     module: str = ""
+    trial: Trial | None = None
+    raises: Name | None = None
+    says: Line | None = None
+    parameters: int | None = None
+    points: list[Point] = []
+    factor: Annotated[float, Field(gt=1, le=10)] = 3.0
 
     @model_validator(mode="after")
     def _complete(self) -> Property:
         if self.kind == "causal":
             if self.edit is None or not self.moves or self.holds:
                 raise ValueError("a causal property needs edit and moves (and still), and no holds")
-            if self.edit.value in self.moves:
-                raise ValueError(f"moves names the edited value {self.edit.value}: it changes whatever the code does")
+            edited = f"{self.edit.module}:{self.edit.value}" if self.edit.module else self.edit.value
+            if edited in self.moves:
+                raise ValueError(f"moves names the edited value {edited}: it changes whatever the code does")
+        elif self.kind in ("error", "size"):
+            wanted = self.raises if self.kind == "error" else self.parameters
+            if self.trial is None or wanted is None or self.holds:
+                needs = "raises" if self.kind == "error" else "parameters"
+                raise ValueError(f"a property of kind {self.kind} needs trial and {needs}, and no holds")
         elif not self.holds:
             raise ValueError(f"a property of kind {self.kind} needs holds")
         if self.kind == "identity" and self.tolerance is None:
             raise ValueError("an identity needs a tolerance")
+        if self.kind == "sweep" and len(self.points) < 2:
+            raise ValueError("a sweep needs points")
         if self.kind == "control" and not self.margin:
             raise ValueError("a control needs a margin by which it must fail")
         return self
@@ -508,7 +613,7 @@ class Expression(Strict):
     """How the component is called in code: our expression with its pin, and upstream's lines."""
 
     code: Line
-    pin: Id
+    pin: Id | None = None
     source: Id | None = None
     lines: Lines | None = None
 
@@ -567,6 +672,7 @@ class Component(Strict):
     inputs: list[Port] = []
     outputs: list[Port] = []
     parameters: list[Row] = []
+    module: Module | None = None
     views: list[View] = []
     values: Binding | None = None
     steps: list[Step] = []
@@ -595,3 +701,55 @@ class ComponentFile(Strict):
 
     variants: list[Variant] = []
     components: list[Component] = []
+
+
+# --- map.yml ---------------------------------------------------------------------------------------
+
+
+class Compared(Strict):
+    """A figure of two models side by side, each counted from its own symbols."""
+
+    title: Line
+    before: Count
+    after: Count
+    text: Line | None = None
+
+
+class ModelMap(Strict):
+    """How a model's names correspond to another one's; what is not named here corresponds by an equal id."""
+
+    title: Line | None = None
+    text: Text | None = None
+    components: dict[Id, Id] = {}
+    apart: list[Id] = Field(default=[], description="ids that both models have for different things")
+    symbols: dict[Name, Name] = Field(default={}, description="letters with another name in the other model")
+    policies: dict[Id, Id] = {}
+    figures: list[Compared] = []
+
+
+class MapFile(Strict):
+    """map.yml: the models that this one is compared with."""
+
+    maps: dict[Id, ModelMap]
+
+
+# --- family.yml ------------------------------------------------------------------------------------
+
+
+class Section(Strict):
+    """A section of a family page: a table made from all components, and statements of theirs in order.
+
+    `show` names a component (its purpose and main formulas), `component#statement`, or `evidence:ID`.
+    """
+
+    id: Id
+    title: Line
+    table: Literal["modules", "names", "buffers", "counts"] | None = None
+    show: list[str] = []
+
+
+class FamilyFile(Strict):
+    """family.yml: the page of a model as a module of a library, arranged from its components' statements."""
+
+    title: Line
+    sections: list[Section]

@@ -63,6 +63,10 @@ def component_statements(model: Model, id: str) -> Iterator[Statement]:
         yield Statement(id, f"dtype:{port.name}", located.at("outputs", number, "dtype"))
     for number, row in enumerate(c.parameters):
         yield Statement(id, f"row:{row.id}", located.at("parameters", number, "count"))
+        if row.stored:
+            yield Statement(id, f"stored:{row.id}", located.at("parameters", number, "stored"))
+    if c.module is not None:
+        yield Statement(id, "module", located.at("module"))
     if c.parameters or c.parts:
         yield Statement(id, "account", located.at("parameters"))
     for number, step in enumerate(c.steps):

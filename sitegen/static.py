@@ -86,7 +86,8 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
     for name in model.sources.sources.sources:
         for finding in source_findings(model, name):
             result.fail(finding)
-    for finding in (*size_findings(model), *relation_findings(model), *references.reference_findings(model)):
+    found = (*family_findings(model), *size_findings(model), *relation_findings(model))
+    for finding in (*found, *references.reference_findings(model)):
         result.fail(finding)
     for name, policy in model.sources.policies.items():
         result_of = policy_finding(accounts, name, policy)
@@ -117,6 +118,27 @@ def cited(component: schema.Component) -> Iterator[str]:
     for claim in (component.purpose, *component.explanation, *component.numerics):
         yield from claim.cites
     yield from component.reason.cites
+
+
+def family_findings(model: Model) -> Iterator[Finding]:
+    """Statements that the family page shows and that do not exist."""
+    family, document = model.sources.family, model.sources.family_document
+    if family is None or document is None:
+        return
+    for number, section in enumerate(family.sections):
+        for i, name in enumerate(section.show):
+            where = document.locate(("sections", number, "show", i))
+            component, hash_, statement = name.partition("#")
+            if name.startswith("evidence:"):
+                kind, target, known = "evidence entry", name[9:], list(model.sources.evidence)
+            elif component not in model.components or not hash_:
+                kind, target, known = "component", component, list(model.components)
+            else:
+                kind, target = f"statement of {component}", statement
+                known = [s.id for s in component_statements(model, component)]
+            if target not in known:
+                hint = nearest(target, known)
+                yield Finding("unknown-reference", f"the family page shows no {kind} {target!r}", where, hint=hint)
 
 
 def size_findings(model: Model) -> Iterator[Finding]:

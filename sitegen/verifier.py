@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from sitegen import accounting, facts, loader, resolver, static
+from sitegen import accounting, facts, loader, resolver, schema, static
 from sitegen.accounting import Accounts
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid, nearest
 from sitegen.pins.lock import replace_file
 from sitegen.probe.harness import CannotRun, harness
+from sitegen.probe.package import installed_state
 from sitegen.probe.result import FieldReads, LevelResult
 from sitegen.report import EXECUTED, LEVELS, LevelRun, Outcome, Report
 from sitegen.statements import CITATIONS, SENTENCES, Statement, statements
@@ -149,7 +150,11 @@ def verify(
         except CannotRun as error:
             report.runs[level] = LevelRun(level, False, reason=str(error))
             continue
-        run.versions = {**versions(), **run.versions}
+        except SpecInvalid as error:  # the installed package is not the pinned one
+            report.findings += [f for f in error.findings if f not in report.findings]
+            report.runs[level] = LevelRun(level, False, reason=error.findings[0].message)
+            continue
+        run.versions = {**versions(model.sources.model.implementation.package), **run.versions}
         results[level] = run
         report.findings += run.findings
         shown = ", ".join(f"{k} {v}" for k, v in run.versions.items())
@@ -232,12 +237,12 @@ def drift(accounts: Accounts, results: dict[str, LevelResult], report_levels: Se
     return found
 
 
-def versions() -> dict[str, str]:
+def versions(package: schema.Package | None = None) -> dict[str, str]:
     """Versions that a run depends on, without importing anything."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for package in PACKAGES:
+    for name in (*PACKAGES, *([package.name] if package is not None else [])):
         try:
-            found[package] = importlib.metadata.version(package).partition("+")[0]
+            found[name] = importlib.metadata.version(name).partition("+")[0]
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
@@ -309,11 +314,11 @@ def decide(
 
 def level_of(statement: Statement) -> str:
     """The level that a statement needs at least."""
-    if statement.kind in ("row", "account", "place"):
+    if statement.kind in ("row", "account", "place", "module"):
         return "meta"
     if statement.kind in ("kernel-gpu", "measurement"):
         return "gpu"
-    if statement.kind in ("in", "out", "dtype", "step", "property", "case", "kernel"):
+    if statement.kind in ("in", "out", "dtype", "step", "property", "case", "kernel", "stored"):
         return "cpu"
     return "static"
 
@@ -354,7 +359,9 @@ def cache_key(
 ) -> str:
     """Digest of everything that a run depends on: specs, code, pins, facts, headers, versions, and this tool."""
     sources = accounts.model.sources
-    total = hashlib.sha256(json.dumps([levels, list(components), versions()]).encode())
+    package = sources.model.implementation.package
+    state = installed_state(package) if package is not None else ""
+    total = hashlib.sha256(json.dumps([levels, list(components), versions(), state]).encode())
     if checkpoint is not None:
         from sitegen.probe.checkpoint import digest
 

@@ -19,7 +19,7 @@ FLOORS = (
     ("resolver",),
     ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),
     ("tensorindex",),
-    ("facts", "render/", "selftest/record", "axes", "references"),
+    ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references"),
     ("probe/", "quoting"),
     ("prosenumbers",),
     ("static",),

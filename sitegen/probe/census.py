@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,6 +38,7 @@ class Census:
 
     tensors: dict[str, Counted]
     modules: frozenset[str]
+    classes: Mapping[str, str] = field(default_factory=dict)  # of modules, where the harness tells them
 
     @property
     def parameters(self) -> dict[str, Counted]:
@@ -71,7 +72,8 @@ def take(model: Model, harness: ModuleType, config: Mapping[str, Any], where: Lo
         message = "the implementation names a tensor twice"
         twice = next(t.name for t in tensors if found[t.name] is not t)
         raise SpecInvalid([Finding("config-invalid", message, where, actual=twice)])
-    return Census(found, frozenset(modules))
+    classes = {str(path): str(kind) for path, kind in modules.items()} if isinstance(modules, Mapping) else {}
+    return Census(found, frozenset(modules), classes)
 
 
 def refusal(error: Exception, root: Path, where: Location) -> Finding:

@@ -14,8 +14,9 @@ from typing import Any
 from sitegen import facts, schema
 from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import Located
-from sitegen.probe import fields, formulas, properties, regimes, worked
+from sitegen.probe import fields, formulas, properties, regimes, trials, worked
 from sitegen.probe.formulas import Case
+from sitegen.probe.package import stored
 from sitegen.probe.result import LevelResult
 from sitegen.probe.tolerance import dtype_name
 from sitegen.probe.values import Records, ValuePath, environment, module_of, small_module, unify
@@ -59,7 +60,7 @@ def wanted_operations(model: Model, ids: Iterable[str]) -> set[str]:
             paths += properties.unused_names(prop)
         for text in paths:
             try:
-                found.add(ValuePath.parse(text, component.values).operation)
+                found.add(ValuePath.parse(text.rpartition(":")[2], component.values).operation)
             except ValueError:
                 continue  # reported where it is read
     return found
@@ -97,6 +98,8 @@ def run_small(model: Model, ids: list[str], harness: ModuleType, progress: Calla
     for id in ids:
         progress(f"cpu: {id}")
         check_component(model, id, sessions, harness, result, kernels)
+    progress("cpu: names in a checkpoint")
+    stored.check(model, ids, harness, sessions[0].config, result)
     return result
 
 
@@ -169,6 +172,9 @@ def check_component(
         return
     check_formulas(model, located, seen, result)
     for number, prop in enumerate(component.properties):
+        if prop.kind in trials.KINDS:
+            trials.check(model, located, number, prop, sessions[0], harness, result)
+            continue
         if prop.kind == "causal":
             verdict = causal(model, located, number, prop, sessions, harness)
         else:
@@ -212,13 +218,14 @@ def capture(
         result.hold(component.id, f"place:{occurrence.place.id}", "shapes seen in a run of this place")
     numbers = {n: v for n, v in values.items() if hasattr(v, "dim")}
     label = f"{session.configuration.id}, {occurrence.place.id}, regime model"
+    symbols = {**symbols, "B": session.configuration.batch, "T": session.configuration.positions}
     case = Case(label, numbers, symbols)
     seen.cases.append(case)
     first = not any(c.label.startswith(session.configuration.id) for c in seen.sharp)
     if first and drives(binding, session.configuration, model.sources.model.configurations):
         seen.sharp.append(case)
         if binding.vary:
-            operation = harness.operation(binding.operation)
+            operation = driven(harness, session.net, module, binding.operation)
             captured = session.records.calls[module, binding.operation, binding.occurrence]
             try:
                 for sample in regimes.samples(binding, captured, operation, session.configuration.seed):
@@ -229,6 +236,12 @@ def capture(
                     Finding("unknown-reference", message, located.at("values", "vary"), component=component.id,
                             statement="values")
                 )  # fmt: skip
+
+
+def driven(harness: ModuleType, net: Any, module: str, operation: str) -> Callable[..., Any]:
+    """The operation as a function of its inputs; a package's is that of a module of the built model."""
+    of_module = getattr(harness, "module_operation", None)
+    return of_module(net, module, operation) if of_module else harness.operation(operation)
 
 
 def drives(
@@ -250,6 +263,7 @@ def ports(
     """Shapes and number types of the ports that the binding names."""
     component, free, clean = located.component, {}, True
     integers = {n: v for n, v in symbols.items() if isinstance(v, int)}
+    run = {"B": session.configuration.batch, "T": session.configuration.positions}
     for direction, path, list_ in (("in", "inputs", component.inputs), ("out", "outputs", component.outputs)):
         for number, port in enumerate(list_):
             value = values.get(port.name)
@@ -258,7 +272,7 @@ def ports(
                 continue
             where = located.at(path, number, "axes")
             try:
-                finding = unify(port.axes, tuple(value.shape), integers, free, where)
+                finding = unify(port.axes, tuple(value.shape), integers, free, where, run)
             except SpecInvalid as error:
                 finding = error.findings[0]
             if finding is not None:

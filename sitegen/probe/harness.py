@@ -24,11 +24,16 @@ class CannotRun(Exception):
 
 
 def harness(sources: Sources) -> ModuleType:
-    """The implementation's harness module.
+    """The implementation's harness module, or what stands in for one where the implementation is a package.
 
-    Raises `CannotRun` when a package is missing, `SitegenError` when the module is not a harness.
+    Raises `CannotRun` when a package is missing, `SpecInvalid` when it is not the pinned one, `SitegenError` when
+    the module is not a harness.
     """
     name = sources.model.implementation.harness
+    if name is None:
+        from sitegen.probe.package import open_package
+
+        return open_package(sources)  # type: ignore[return-value]
     root = str(sources.root)
     if root not in sys.path:
         sys.path.insert(0, root)

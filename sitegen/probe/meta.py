@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 
 from sitegen import accounting
 from sitegen.accounting import Accounts
-from sitegen.diagnostics import Finding, Location, SpecInvalid
+from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
 from sitegen.probe import census
 from sitegen.probe.census import Counted
 from sitegen.probe.result import LevelResult
-from sitegen.probe.values import small_module
+from sitegen.probe.values import module_of, small_module
 
 
 def run(accounts: Accounts, harness: ModuleType, progress: Callable[[str], None]) -> LevelResult:
@@ -39,6 +39,7 @@ def run(accounts: Accounts, harness: ModuleType, progress: Callable[[str], None]
         result.fail(finding)
     for id in model.components:
         compare_component(accounts, id, taken.tensors, set(taken.modules), result)
+        compare_module(accounts, id, taken.classes, result)
     for number in range(len(model.sources.model.configurations)):
         progress(f"meta: building {model.sources.model.configurations[number].id}")
         compare_small(accounts, number, harness, result)
@@ -142,6 +143,30 @@ def class_finding(row: accounting.RowCount, tensor: Counted, where: Location) ->
             hint="leave out `role: buffer`",
         )
     return None
+
+
+def compare_module(accounts: Accounts, id: str, modules: Mapping[str, str], result: LevelResult) -> None:
+    """The class of the module that a component is, in every instance."""
+    located = accounts.model.components[id]
+    stated = located.component.module
+    if stated is None:
+        return
+    about = {"component": id, "statement": "module"}
+    if not modules:
+        result.skipped[id, "module"] = "the harness does not tell the classes of modules"
+        return
+    for instance in accounts.instances[id]:
+        path = module_of(instance.occurrence.place.module(instance.layer), stated.path)
+        if path not in modules:
+            message, hint = f"the implementation has no module {path!r}", nearest(path, modules)
+            result.fail(Finding("unknown-reference", message, located.at("module", "path"), hint=hint, **about))
+            return
+        if modules[path] != stated.kind:
+            where, expected = located.at("module", "class"), f"{modules[path]} in the implementation"
+            message = f"the module {path!r} is of another class"
+            result.fail(Finding("unknown-reference", message, where, expected, stated.kind, **about))
+            return
+    result.hold(id, "module", f"{stated.kind} in each of {len(accounts.instances[id])} instances")
 
 
 def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[str], result: LevelResult) -> None:

@@ -45,7 +45,7 @@ def samples(
                 if name in driven:
                     drawn = torch.randn(value.shape, generator=generator, dtype=torch.float64)
                     value = drawn * SPREAD.get(regime, 1.0)
-                    if regime == "zero-rows":
+                    if regime == "zero-rows" and value.dim() > 1:
                         value[:, ::2] = 0.0
             inputs[name] = value
         results = operation(**inputs)

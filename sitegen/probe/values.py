@@ -94,14 +94,23 @@ def environment(binding: schema.Binding, records: Records, place_module: str) ->
         beside, _ = split_path(text, place_module)
         if ":" in text and (module, path.operation, path.occurrence) not in records.calls:
             module = beside
-        found[name] = records.get(module, path)
+        value = records.get(module, path)
+        found[name] = value.flatten(0, 1) if name in binding.flat else value
     return found
 
 
 def unify(
-    axes: Sequence[str], shape: Sequence[int], symbols: Mapping[str, int], free: dict[str, int], where: Location
+    axes: Sequence[str],
+    shape: Sequence[int],
+    symbols: Mapping[str, int],
+    free: dict[str, int],
+    where: Location,
+    run: Mapping[str, int] | None = None,
 ) -> Finding | None:
-    """Compare a captured shape with symbolic axes; free axes (batch, positions) are bound on first sight."""
+    """Compare a captured shape with symbolic axes; free axes (batch, positions) are bound on first sight.
+
+    `run` gives the values of free axes that only stand within an expression (`B*T`).
+    """
     from sitegen import expr
 
     expected = []
@@ -110,6 +119,8 @@ def unify(
         size = Axis.parse(text).size
         known = {**symbols, **free}
         names = expr.parse(size, where).names
+        if size not in names:
+            known = {**(run or {}), **known}
         if names <= known.keys():
             value = expr.evaluate(size, known, where)
         elif size in names and len(names) == 1 and number < len(shape):

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from sitegen import formula, schema
 from sitegen.render import accounts, excerpts, math, paths, places, status
 from sitegen.render.book import Verdict
+from sitegen.render.checks import KINDS, fixed_words, sweep_points
 from sitegen.render.context import used
 from sitegen.render.page import slug
 from sitegen.render.pictured import PicturedPage
@@ -35,21 +36,6 @@ from sitegen.resolver import part_id
 _ELSEWHERE = frozenset(
     ("purpose", "why", "in", "out", "dtype", "row", "account", "numeric", "explanation", "pin", "citation", "evidence")
 ) | {"place", "case", "figure"}
-
-#: What a check without words of its own says.
-_CHECKS = {
-    "kernel": "The TileLang kernel agrees with its plain twin on the host",
-    "kernel-gpu": "The TileLang kernel agrees with its plain twin on a GPU",
-}
-
-#: What the kinds of checks are called on a page.
-_KINDS = {
-    "identity": "identity",
-    "bound": "bound",
-    "control": "negative control",
-    "causal": "causal edit",
-}
-
 
 class ComponentViews(PicturedPage):
     """Makes the view of one page, section by section."""
@@ -172,7 +158,7 @@ class ComponentViews(PicturedPage):
         for verdict in self.verdicts:
             if verdict.id in properties:
                 prop = properties[verdict.id]
-                kind, html = _KINDS[prop.kind], self.prose.html(prop.text)
+                kind, html = KINDS[prop.kind], self.prose.html(prop.text)
             elif verdict.kind == "step":
                 kind = "formula"
                 text = self.prose.html(texts.get(verdict.id, verdict.name))
@@ -182,11 +168,14 @@ class ComponentViews(PicturedPage):
             elif verdict.kind in _ELSEWHERE:
                 continue
             else:
-                kind, html = verdict.kind, Markup.escape(_CHECKS.get(verdict.kind, verdict.name))
+                kind, html = fixed_words(self.component, verdict)
             anchor = "" if verdict.kind == "step" else status.anchor(verdict.id)
             expected, actual, detail = verdict.expected, verdict.actual, verdict.detail
             mark = status.mark(verdict)
-            views.append(CheckView(verdict.id, kind, html, mark, verdict.level, expected, actual, detail, anchor))
+            points = sweep_points(properties.get(verdict.id), detail)
+            detail = "" if points else detail
+            view = CheckView(verdict.id, kind, html, mark, verdict.level, expected, actual, detail, anchor, points)
+            views.append(view)
         return tuple(views)
 
     def cases(self) -> tuple[CaseView, ...]:
@@ -228,7 +217,7 @@ class ComponentViews(PicturedPage):
         expression = self.component.expression
         ours: CodePlace | None = None
         upstream: list[CodePlace] = []
-        pin = expression.pin if expression else next((c.id for c in self.component.code if c.main), "")
+        pin = (expression.pin or "") if expression else next((c.id for c in self.component.code if c.main), "")
         state = self.codes.get(pin)
         if state is not None:
             lines = excerpts.lines_text(*state.lines) if state.lines else "?"

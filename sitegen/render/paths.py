@@ -9,6 +9,16 @@ def model_page(model: str) -> str:
     return f"{model}/index.md"
 
 
+def family_page(model: str) -> str:
+    """The model as a module of a library, on one page."""
+    return f"{model}/family/index.md"
+
+
+def comparison_page(before: str, after: str) -> str:
+    """What changed from one model to another."""
+    return f"{after}/changes-from/{before}/index.md"
+
+
 def components_page(model: str) -> str:
     """The table of all components."""
     return f"{model}/components/index.md"

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sitegen.comparison import Comparison
 from sitegen.diagnostics import SitegenError, SpecInvalid, nearest
 from sitegen.figures import measure
-from sitegen.render import llms, model_view, page_schema, paths, places
+from sitegen.render import comparison_view, family_view, llms, model_view, page_schema, paths, places
 from sitegen.render.accounting_csv import accounting_csv
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
@@ -105,8 +106,13 @@ class Site:
             return "<p>The record of this figure is incomplete.</p>"
 
 
-def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Settings | None = None) -> Site:  # noqa: B006
-    """Render every page of the models.
+def render(
+    books: Sequence[Book],
+    specs: Mapping[str, bytes] = {},  # noqa: B006
+    settings: Settings | None = None,
+    compared: Sequence[Comparison] = (),
+) -> Site:
+    """Render every page of the models, and of the comparisons among them.
 
     `specs` are the spec files by their path in the repository; they are served beside the pages.
     Raises `SpecInvalid` when a formula cannot be rendered and `SitegenError` when two pages would share a path.
@@ -119,7 +125,10 @@ def render(books: Sequence[Book], specs: Mapping[str, bytes] = {}, settings: Set
     for book in books:
         workshop = Workshop(book, settings, highlighter)
         pages += model_pages(workshop)
-        nav.append(model_nav(workshop))
+        beside = [found for found in compared if found.after.model.name == book.model.name]
+        quotes = {other.model.name: other.quote for other in books}
+        pages += [comparison_page(found, settings, quotes) for found in beside]
+        nav.append(model_nav(workshop, beside))
         prefix = f"spec/{book.model.name}/"
         files[paths.accounting_file(book.model.name)] = accounting_csv(book)
         if book.tensors:
@@ -151,6 +160,8 @@ def model_pages(workshop: Workshop) -> Iterator[Page]:
     if workshop.book.tensors:
         yield tensors_page(workshop)
     yield from source_pages(workshop, source_files(workshop))
+    if model.sources.family is not None:
+        yield family_page(workshop)
     for id in workshop.order:
         yield component_page(workshop, id, None)
     for place, occurrences in places.occurrences_by_place(model).items():
@@ -198,6 +209,34 @@ def model_page(workshop: Workshop) -> Page:
     description = f"{view.title}: its components, where they occur, and what is counted."
     file, twin = model.sources.model_document.file, model_json(workshop)
     return Page(path, view.title, tuple(blocks), description, file, twin=twin)
+
+
+def comparison_page(found: Comparison, settings: Settings, quotes: comparison_view.Quotes) -> Page:
+    """What changed from one model to another."""
+    before, after = found.before.model, found.after.model
+    view = comparison_view.comparison_view(found, settings.addresses, quotes)
+    parts = (("Sizes", "sizes"), ("New", "new"), ("Gone", "gone"), ("Changed", "changed"), ("The same", "same"))
+    blocks = [Block(fill("comparison.html.j2", v=view))]
+    for title, part in parts:
+        blocks.append(Block(fill("comparison_section.html.j2", v=view, part=part), title, part))
+    document = before.sources.maps_document or after.sources.maps_document
+    path = paths.comparison_page(before.name, after.name)
+    description = f"{view.before.text} and {view.after.text} component by component: new, gone, changed."
+    return Page(path, view.title, tuple(blocks), description, document.file if document else "")
+
+
+def family_page(workshop: Workshop) -> Page:
+    """The model as a module of a library."""
+    model = workshop.model
+    view = family_view.family_view(workshop)
+    blocks = [Block(fill("family.html.j2", v=view))]
+    for section in view.sections:
+        blocks.append(Block(fill("family_section.html.j2", v=view, s=section), section.title, section.anchor))
+    title = model.sources.model.title.strip()
+    description = f"{title} on one page: modules, names, formulas and checks, made from its components."
+    document = model.sources.family_document
+    file = document.file if document else ""
+    return Page(paths.family_page(model.name), view.title, tuple(blocks), description, file)
 
 
 def index_pages(workshop: Workshop) -> Iterator[Page]:
@@ -254,7 +293,7 @@ def place_page(workshop: Workshop, place_id: str, occurrences: Sequence[Occurren
     )
 
 
-def model_nav(workshop: Workshop) -> NavItem:
+def model_nav(workshop: Workshop, compared: Sequence[Comparison] = ()) -> NavItem:
     """Navigation of a model: components as the parts of one another, then the places."""
     model = workshop.model
 
@@ -282,6 +321,14 @@ def model_nav(workshop: Workshop) -> NavItem:
         model.sources.model.title.strip(),
         items=(
             NavItem("Overview", paths.model_page(model.name)),
+            *([NavItem("Family", paths.family_page(model.name))] if model.sources.family is not None else []),
+            *(
+                NavItem(
+                    f"Changes from {found.before.model.sources.model.title.strip()}",
+                    paths.comparison_page(found.before.model.name, model.name),
+                )
+                for found in compared
+            ),
             NavItem(
                 "Components",
                 items=(NavItem("All components", paths.components_page(model.name)), *(component(id) for id in roots)),

@@ -239,6 +239,7 @@ class CheckView:
     actual: str = ""
     detail: str = ""
     anchor: str = ""
+    points: tuple[tuple[str, str, str], ...] = ()  # of a sweep: where, what is stated, what was seen
 
 
 @dataclass(frozen=True)
