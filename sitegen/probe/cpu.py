@@ -16,6 +16,7 @@ from sitegen.diagnostics import Finding, SitegenError, SpecInvalid
 from sitegen.loader import Located
 from sitegen.probe import fields, formulas, properties, regimes, trials, worked
 from sitegen.probe.formulas import Case
+from sitegen.probe.harness import FAULTS
 from sitegen.probe.package import stored
 from sitegen.probe.result import LevelResult
 from sitegen.probe.tolerance import dtype_name
@@ -126,7 +127,7 @@ def start(
             return Records.of(harness.record(net, **run_of, operations=operations, edits=edits))
 
         return Session(configuration, config, net, record(), record)
-    except (ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError) as error:
+    except FAULTS as error:
         text = str(error).strip().splitlines()[0] if str(error).strip() else ""
         message = f"the small configuration {configuration.id!r} does not run: {type(error).__name__}"
         hint = "the implementation may be broken: its shapes do not fit the configuration"

@@ -18,6 +18,11 @@ from sitegen.loader import Sources
 
 FUNCTIONS = ("tensors", "build", "record", "operation", "has_operation", "check_kernel", "Edit")
 
+#: What code that is broken raises: a finding about the implementation, never an error of this program.
+FAULTS = (
+    ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError, NameError, ArithmeticError,
+)  # fmt: skip
+
 
 class CannotRun(Exception):
     """A level cannot run here; the text is the reason, and the statement is `not run`."""

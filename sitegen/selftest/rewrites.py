@@ -249,12 +249,17 @@ def _statements(block: list[ast.stmt], function: ast.AST) -> Iterator[Rewrite]:
 
 
 def _targets(statement: ast.stmt) -> set[str]:
-    """Names that a plain assignment writes."""
-    if isinstance(statement, ast.Assign):
-        return {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        return {statement.target.id}
-    return set()
+    """Names that a plain assignment writes; `x[0] = …` writes x, `self.x = …` writes `self.x`."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AugAssign):
+        targets = [statement.target]
+    found = set()
+    for target in targets:
+        for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            while isinstance(part, ast.Subscript):
+                part = part.value
+            found.add(ast.unparse(part))
+    return found
 
 
 def _is_epsilon(node: ast.AST) -> bool:
