@@ -235,12 +235,14 @@ class Gate:
         far = [id for id in model.order() if id not in near]
         try:
             sessions = self.start(self.accounts, module, result)
+            for id in (*near, *far):  # kernels as they were: compiling them again is the slowest part, and comes last
+                cpu.check_component(model, id, sessions, module, result, dict(self.kernels))
             kernels: dict[str, cpu.KernelRun] = {}
-            for id in near:
-                cpu.check_component(model, id, sessions, module, result, kernels)
+            for id in (*near, *far):
+                values = model.component(id).values
+                if values is not None and values.kernel:
+                    cpu.kernel(model.components[id], module, result, kernels)
             first_error(meta.run(self.accounts, module, _quiet).findings)
-            for id in far:
-                cpu.check_component(model, id, sessions, module, result, kernels)
         except Found as found:
             return list(dataclasses.astuple(Verdict.of(found.finding))[:2])
         return ["", ""]
