@@ -150,9 +150,25 @@ def verify(
             checkpoint=checkpoint,
             progress=_progress(),
         )
-        for name in _models(ctx, models)
+        for name in _with_components(root, _models(ctx, models), components)
     ]
     _finish(ctx, reports, form)
+
+
+def _with_components(root: Path, names: list[str], components: tuple[str, ...]) -> list[str]:
+    """Of several models those that have the components that are asked for; all, where none has them."""
+    from sitegen import loader
+
+    if not components or len(names) == 1:
+        return names
+    kept = []
+    for name in names:
+        try:
+            if set(components) <= loader.load(root, name).components.keys():
+                kept.append(name)
+        except SpecInvalid:  # its findings are those of the verification
+            kept.append(name)
+    return kept or names
 
 
 @main.command()
@@ -203,6 +219,8 @@ def repin(ctx: click.Context, models: tuple[str, ...], write: bool, ack: str, re
             if len(_models(ctx, models)) > 1:
                 continue
             raise SitegenError(f"no component {ack!r} in {name}", hint=nearest(ack, model.components))
+        if ack and not model.component(ack).code and len(_models(ctx, models)) > 1:
+            continue  # another model has pins under this id
         try:
             result = pins.repin_file(
                 model.sources.folder / pins.FILE_NAME,

@@ -32,6 +32,10 @@ def fixed_words(component: schema.Component, verdict: Verdict) -> tuple[str, Mar
         case "module" if component.module is not None:
             path = component.module.path or "the model itself"
             return "class", Markup("<code>{}</code> is a <code>{}</code>").format(path, component.module.kind)
+        case "row":
+            row = next(row for row in component.parameters if row.id == verdict.name)
+            words = Markup("<code>{}</code> [{}] {} is stored and is no parameter: {}")
+            return "buffer", words.format(row.tensor, ", ".join(row.axes), row.dtype, row.text)
         case "stored":
             row = next(row for row in component.parameters if row.id == verdict.name)
             return "stored name", stored_words(row.tensor, row.stored)

@@ -153,6 +153,7 @@ class ComponentViews(PicturedPage):
         """Every statement that has no table of its own on the page, with what was seen."""
         properties = {f"property:{p.id}": p for p in self.component.properties}
         texts = {f"step:{s.id}": s.text for s in self.component.steps}
+        buffers = {f"row:{r.id}" for r in self.component.parameters if r.role == "buffer"}
         measured = {f"measurement:{m.id}": m.text for m in self.component.measurements}
         views = []
         for verdict in self.verdicts:
@@ -165,7 +166,7 @@ class ComponentViews(PicturedPage):
                 html = Markup('<a href="#{}">{}</a>').format(status.anchor(verdict.id), text)
             elif verdict.id in measured:
                 kind, html = "on a GPU", self.prose.html(measured[verdict.id])
-            elif verdict.kind in _ELSEWHERE:
+            elif verdict.kind in _ELSEWHERE and verdict.id not in buffers:
                 continue
             else:
                 kind, html = fixed_words(self.component, verdict)

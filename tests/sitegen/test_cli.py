@@ -27,7 +27,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_count_prints_policies_and_components_as_json() -> None:
-    code, output = run("count", "--format", "json")
+    code, output = run("count", "--model", MODEL, "--format", "json")
     body = json.loads(output)
     assert code == 0 and body["schema"] == 1 and body["model"] == MODEL
     assert body["components"]["stream_weights_for_feed_forward"] == {
@@ -43,7 +43,7 @@ def test_count_prints_policies_and_components_as_json() -> None:
 
 
 def test_check_json_has_the_form_of_the_contract() -> None:
-    code, output = run("check", "--format", "json")
+    code, output = run("check", "--model", MODEL, "--format", "json")
     body = json.loads(output)
     assert code == 0
     assert {"schema", "model", "statements", "checked", "passed", "failed", "not_run", "stale", "cited"} <= body.keys()
@@ -203,9 +203,9 @@ def test_repin_repairs_what_moved_and_asks_about_what_changed(tmp_path: Path) ->
     text = streams.read_text("utf-8")
     streams.write_text("# one line more\n" + text, "utf-8")
     root = ["--root", str(copy.root)]
-    assert CliRunner().invoke(main, [*root, "check"]).exit_code == 1
+    assert CliRunner().invoke(main, [*root, "check", "--model", MODEL]).exit_code == 1
     assert CliRunner().invoke(main, [*root, "repin", "--write"]).exit_code == 0
-    assert CliRunner().invoke(main, [*root, "check"]).exit_code == 0
+    assert CliRunner().invoke(main, [*root, "check", "--model", MODEL]).exit_code == 0
     streams.write_text(text.replace("range(iters - 1)", "range(iters)"), "utf-8")
     assert CliRunner().invoke(main, [*root, "repin", "--write"]).exit_code == 1
     component = "stream_weights_for_attention/stream_combination"

@@ -1,4 +1,4 @@
-"""The family page: a model as a module of a library, made from the statements of its components and from nothing else."""
+"""The family page: a model as a module of a library, made from the statements of its components alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_sections_stand_in_the_order_of_a_librarys_module_page(pages: dict[str, 
 CARRIED = (
     "transformers.models.deepseek_v4.modeling_deepseek_v4.DeepseekV4ForCausalLM", "transformers==5.24.0",
     "284,332,230,231", "284,325,869,015", "13,799,622,231", "393,243", "65,541",
-    "It is no published checkpoint", "post_attention_layernorm", "hc_head", "lm_head", "layers.{i}.ffn.experts.{e}.w1.weight",
+    "It is no published checkpoint", "post_attention_layernorm", "hc_head", "lm_head",
+    "layers.{i}.ffn.experts.{e}.w1.weight",
     "With the combination not transposed the streams are others", "The plain sum over the streams is no residual",
     "logits of deviation 8", "They are one tensor", "window and all entries so far", "cannot run from embeddings alone",
     "the model cannot be built with it", "mlp.gate.tid2eid", "mlp.gate.e_score_correction_bias",
@@ -73,7 +74,8 @@ def test_the_page_carries(text: str, html: str) -> None:
 def test_the_module_tree_is_that_of_the_package(view: family_view.FamilyView) -> None:
     """Depth by depth, each module once, with its class; `model` only holds others."""
     names = [(row.depth, row.name, row.kind) for row in view.modules]
-    assert [n for n in names if n[1] == "attn_hc"] == [(3, "attn_hc", "DeepseekV4HyperConnection")], "once for all layers"
+    once = [row for row in names if row[1] == "attn_hc"]
+    assert once == [(3, "attn_hc", "DeepseekV4HyperConnection")], "once for all layers"
     assert names[0] == (0, "(the model)", "DeepseekV4ForCausalLM")
     assert (2, "embed_tokens", "Embedding") in names and (2, "layers[i]", "DeepseekV4DecoderLayer") in names
     assert (3, "attn_hc", "DeepseekV4HyperConnection") in names and (3, "ffn_hc", "DeepseekV4HyperConnection") in names
