@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sitegen import accounting, expr, formula, pins, schema
@@ -259,7 +261,7 @@ def cited(accounts: Accounts, id: str) -> Iterator[str]:
     """Where the component's statements come from: pinned code by digest, upstream lines, evidence."""
     model = accounts.model
     component, sources = model.component(id), model.sources
-    lock = pins.read_lock(sources.folder / pins.FILE_NAME)
+    lock = recorded_pins(sources.folder / pins.FILE_NAME)
     for code in component.code:
         record = lock.pins.get((id, code.id))
         digest = pins.text_digest(record.text)[:16] if record is not None else "not recorded"
@@ -270,6 +272,18 @@ def cited(accounts: Accounts, id: str) -> Iterator[str]:
     for name in dict.fromkeys(component.evidence):
         entry = sources.evidence[name]
         yield f"evidence {name}: {entry.claim} ({entry.source} {entry.lines or entry.section or ''})"
+
+
+def recorded_pins(path: Path) -> pins.Lock:
+    """The pins of a file, read once for each state of it."""
+    state = path.stat() if path.is_file() else None
+    return _read_pins(path, state.st_mtime_ns if state else 0, state.st_size if state else 0)
+
+
+@functools.lru_cache(maxsize=4)
+def _read_pins(path: Path, time: int, size: int) -> pins.Lock:
+    del time, size  # part of the key
+    return pins.read_lock(path)
 
 
 def normal(accounts: Accounts, id: str, letters: Mapping[str, str]) -> str:

@@ -20,7 +20,8 @@ FUNCTIONS = ("tensors", "build", "record", "operation", "has_operation", "check_
 
 #: What code that is broken raises: a finding about the implementation, never an error of this program.
 FAULTS = (
-    ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError, NameError, ArithmeticError,
+    ValueError, TypeError, KeyError, RuntimeError, IndexError, AttributeError, AssertionError, NameError,
+    ArithmeticError,
 )  # fmt: skip
 
 

@@ -49,11 +49,11 @@ class Page:
     def directory(self) -> str:
         return posixpath.dirname(self.path)
 
-    def markdown(self, hold: Callable[[str], str] | None = None) -> str:
+    def markdown(self, hold: Callable[[str, bool], str] | None = None) -> str:
         """The page for a site builder.
 
-        `hold(html)` may return a place-holder for a block that neither Markdown nor search needs to see;
-        whoever passes it puts the HTML back into the built page.
+        `hold(html, searchable)` may return a place-holder for a block, which Markdown has no need to see; whoever
+        passes it puts the HTML back, before search reads the page or after it.
         """
         # Themes put both into HTML without escaping, so they arrive escaped.
         head = {"title": escape(self.title)}
@@ -67,8 +67,7 @@ class Page:
             if block.heading:
                 parts.append(f"{'#' * block.level} {escape_markdown(block.heading)} {{#{block.anchor}}}")
             if block.html:
-                held = hold is not None and not (self.searchable and block.searchable)
-                parts.append(hold(block.html) if hold is not None and held else block_markdown(block.html))
+                parts.append(hold(block.html, block.searchable) if hold is not None else block_markdown(block.html))
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:

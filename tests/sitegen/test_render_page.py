@@ -71,14 +71,13 @@ def test_block_html_passes_markdown_unchanged() -> None:
     assert unescape(built).count(unescape(html)) == 2 and "&amp;" not in built
 
 
-def test_heavy_blocks_are_held_back_and_searchable_ones_are_not() -> None:
+def test_blocks_are_held_back_with_whether_search_reads_them() -> None:
     page = Page(A, "t", (Block("<p>words</p>", "H", "h"), Block("<pre>code</pre>", searchable=False)))
-    held: list[str] = []
-    text = page.markdown(lambda html: held.append(html) or "<div>HOLD</div>")
-    assert held == ["<pre>code</pre>"] and "words" in text and "HOLD" in text and "code" not in text
-    unsearched = Page(A, "t", page.blocks, searchable=False)
-    assert unsearched.markdown(lambda html: "<div>HOLD</div>").count("HOLD") == 2
-    assert "search: {exclude: true}" in unsearched.markdown()
+    held: list[tuple[str, bool]] = []
+    text = page.markdown(lambda html, searchable: held.append((html, searchable)) or "<div>HOLD</div>")
+    assert held == [("<p>words</p>", True), ("<pre>code</pre>", False)]
+    assert text.count("HOLD") == 2 and "words" not in text and "code" not in text and "## H" in text
+    assert "search: {exclude: true}" in Page(A, "t", page.blocks, searchable=False).markdown()
     assert "code" in page.markdown() and "HOLD" not in page.markdown()
 
 
