@@ -408,11 +408,12 @@ def doctor(ctx: click.Context) -> None:
     "noun",
     default="component",
     type=click.Choice(
-        ["model", "symbols", "config", "sources", "evidence", "policies", "component", "map", "family"]
+        ["model", "symbols", "config", "sources", "evidence", "policies", "claims", "component", "map", "family"]
     ),
 )
 def schema(noun: str) -> None:
     """Print the JSON Schema of a spec file, for editors."""
+    from sitegen import claimspec
     from sitegen import schema as nouns
 
     kinds = {
@@ -422,6 +423,7 @@ def schema(noun: str) -> None:
         "evidence": nouns.EvidenceFile,
         "policies": nouns.PoliciesFile,
         "config": nouns.ConfigFile,
+        "claims": claimspec.ClaimsFile,
         "component": nouns.Component,
         "map": nouns.MapFile,
         "family": nouns.FamilyFile,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from sitegen import schema, yamlfile
+from sitegen import claimspec, schema, yamlfile
 from sitegen.diagnostics import Finding, Location, SitegenError, SpecInvalid, nearest, ordered
 from sitegen.yamlfile import Document
 
@@ -66,6 +66,8 @@ class Sources:
     family_document: Document | None = None
     fields: dict[str, schema.ConfigField] = field(default_factory=dict)
     fields_document: Document | None = None
+    claims: claimspec.ClaimsFile = field(default_factory=claimspec.ClaimsFile)
+    claims_document: Document | None = None
 
     @property
     def name(self) -> str:
@@ -157,6 +159,9 @@ class _Loader:
         fields, fields_document = None, None
         if (self.folder / "config.yml").exists():
             fields, fields_document = self.read(self.folder / "config.yml", schema.ConfigFile)
+        claims, claims_document = None, None
+        if (self.folder / "claims.yml").exists():
+            claims, claims_document = self.read(self.folder / "claims.yml", claimspec.ClaimsFile)
         components = self.components()
         maps, maps_document = None, None
         if (self.folder / "map.yml").exists():
@@ -213,6 +218,8 @@ class _Loader:
             family_document=family_document,
             fields=fields.fields if fields else {},
             fields_document=fields_document,
+            claims=claims or claimspec.ClaimsFile(),
+            claims_document=claims_document,
         )
 
     def document(self, path: Path) -> Document | None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sitegen import accounting, axes, expr, formula, pins, references, schema
+from sitegen import accounting, axes, claims, expr, formula, pins, references, schema
 from sitegen.accounting import Accounts
 from sitegen.configuration import field_findings
 from sitegen.diagnostics import Finding, SpecInvalid, nearest
@@ -76,6 +76,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
             result.hold(id, f"figure:{figure.id}", f"every bar has its value in {figure.record or 'the configuration'}")
     used = {name for located in model.components.values() for name in cited(located.component)}
     used |= {name for policy in model.sources.policies.values() for name in policy.evidence}
+    used |= set(claims.evidence_of(model))
     for name in model.sources.evidence:
         if name not in used:
             where = model.sources.evidence_document.locate(("evidence", name))
@@ -93,6 +94,8 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
         result_of = policy_finding(accounts, name, policy)
         if result_of is not None:
             result.fail(result_of)
+    for finding in claims.derive(accounts).findings:
+        result.fail(finding)
     return result, pinned
 
 
