@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from sitegen import accounting, verifier
+from sitegen import accounting, claims, verifier
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.pins import FolderReader, SourceRefused
 from sitegen.quoting import quote
@@ -50,6 +50,7 @@ def book_of(checked: Checked) -> Book:
         selftest=read_record(model.sources),
         fields=checked.fields,
         tensors=tensor_patterns(accounts),
+        claims=claims.derive(accounts),
         date=max((run.date for run in report.runs.values()), default=""),
     )
 

@@ -11,7 +11,7 @@ from sitegen import expr
 from sitegen.accounting import Accounts
 from sitegen.claimspec import Derivation, Entry, Headline, Ledger, Published, PublishedFigure
 from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
-from sitegen.quantities import Carrier, Quantity, quantity, reference, symbols_of
+from sitegen.quantities import Carrier, Quantities, Quantity
 from sitegen.render.text import Link, Quote, parse_prose, walk
 from sitegen.resolver import Model
 from sitegen.rounding import WORDS, Comparison
@@ -125,7 +125,7 @@ def derive(accounts: Accounts) -> Claims:
 
 class _Deriver:
     def __init__(self, accounts: Accounts) -> None:
-        self.accounts, self.model = accounts, accounts.model
+        self.model, self.numbers = accounts.model, Quantities(accounts)
         self.statements: dict[str, list[str]] = {}
 
     def at(self, *path: str | int) -> Location:
@@ -136,8 +136,8 @@ class _Deriver:
         """What prose quotes: a step, a symbol, a reference, or an expression over them; raises `SpecInvalid`."""
         where = self.at()
         if ":" in text or "[" in text:
-            return f"{reference(self.accounts, text, where)[0]:,}", text
-        found = quantity(self.accounts, text, steps, symbols_of(self.accounts, None, where), where)
+            return f"{self.numbers.reference(text, where)[0]:,}", text
+        found = self.numbers.quantity(text, steps, self.numbers.symbols(None, where), where)
         return f"{found.value:,}", f"{text} = {found.shown}"
 
     def twins(self, name: str, ids: list[str]) -> Iterator[Finding]:
@@ -157,7 +157,7 @@ class _Deriver:
             findings += self.cites(step.cites, *where, "cites")
             try:
                 known = self.symbols(step.id, step.of, values, *where)
-                own = quantity(self.accounts, step.value, values, known, self.at(*where, "value"))
+                own = self.numbers.quantity(step.value, values, known, self.at(*where, "value"))
             except SpecInvalid as error:
                 findings += error.findings
                 continue
@@ -174,9 +174,7 @@ class _Deriver:
         value = Fraction(steps[-1].quantity.value)
         if claim.over is not None:
             if values[claim.over] == 0:
-                findings.append(
-                    Finding("expression-invalid", f"the step {claim.over!r} is zero", self.at(*at, "over"))
-                )
+                findings.append(Finding("expression-invalid", f"the step {claim.over!r} is zero", self.at(*at, "over")))
                 return DerivedClaim(claim, tuple(steps), findings=self.named(findings, claim.id))
             value /= values[claim.over]
         formula = None
@@ -194,8 +192,8 @@ class _Deriver:
         return DerivedClaim(claim, tuple(steps), comparison, formula, self.named(findings, claim.id))
 
     def symbols(self, id: str, of: str | None, values: Mapping[str, int], *at: str | int) -> dict[str, int]:
-        known = symbols_of(self.accounts, of, self.at(*at, "of"))
-        plain = known if of is None else symbols_of(self.accounts, None, self.at(*at))
+        known = self.numbers.symbols(of, self.at(*at, "of"))
+        plain = known if of is None else self.numbers.symbols(None, self.at(*at))
         if id in plain or id in values:
             kind = "a step before it" if id in values else "a symbol or a config field"
             message = f"the step {id!r} has the name of {kind}"
@@ -203,7 +201,7 @@ class _Deriver:
         return known
 
     def compare(self, published: Published, value: Fraction, *at: str | int) -> Comparison:
-        known = symbols_of(self.accounts, None, self.at(*at))
+        known = self.numbers.symbols(None, self.at(*at))
         size = expr.evaluate(published.size, known, self.at(*at, "size"))
         if size <= 0:
             message = f"the unit is worth {size:,}; it must be positive"
@@ -227,7 +225,7 @@ class _Deriver:
 
     def formula(self, claim: Headline, value: Fraction, *at: str | int) -> tuple[str, int]:
         """The published formula under the released symbols; raises `SpecInvalid` where it gives another value."""
-        known = symbols_of(self.accounts, None, self.at(*at))
+        known = self.numbers.symbols(None, self.at(*at))
         assert claim.published.formula is not None
         stated = expr.evaluate(claim.published.formula, known, self.at(*at))
         if value != stated:
@@ -248,7 +246,7 @@ class _Deriver:
     def trials(self, claim: Headline, *at: str | int) -> Iterator[Finding]:
         """The formula and the derivation under other values of the symbols: equal once may be chance."""
         where = self.at(*at, "published", "formula")
-        known = symbols_of(self.accounts, None, where)
+        known = self.numbers.symbols(None, where)
         assert claim.published.formula is not None
         letters = sorted(expr.parse(claim.published.formula).names)
         for trial in range(1, TRIALS + 1):
@@ -258,7 +256,7 @@ class _Deriver:
             values: dict[str, int] = {}
             for number, step in enumerate(claim.steps):
                 inside = self.at(*at, "steps", number, "value")
-                values[step.id] = quantity(self.accounts, step.value, values, changed, inside).value
+                values[step.id] = self.numbers.quantity(step.value, values, changed, inside).value
             stated = expr.evaluate(claim.published.formula, changed, where)
             if values[claim.steps[-1].id] != stated:
                 yield Finding(
@@ -285,7 +283,7 @@ class _Deriver:
             assert text is not None
             try:
                 known = self.symbols(entry.id, entry.of, values, *where)
-                own = quantity(self.accounts, text, values, known, self.at(*where, key))
+                own = self.numbers.quantity(text, values, known, self.at(*where, key))
             except SpecInvalid as error:
                 findings += error.findings
                 continue
@@ -326,7 +324,7 @@ class _Deriver:
                     own, carriers = line.quantity, line.carriers
             elif figure.value is not None:
                 where = self.at(*at, "value")
-                own = quantity(self.accounts, figure.value, {}, symbols_of(self.accounts, None, where), where)
+                own = self.numbers.quantity(figure.value, {}, self.numbers.symbols(None, where), where)
                 carriers = own.carriers
             comparison = self.compare(figure.published, Fraction(own.value), *at, "published") if own else None
         except SpecInvalid as error:
@@ -348,9 +346,7 @@ class _Deriver:
 
     # --- what everything has ---------------------------------------------------------------------
 
-    def carriers(
-        self, own: Quantity, by: list[str], *at: str | int
-    ) -> tuple[tuple[Carrier, ...], list[Finding]]:
+    def carriers(self, own: Quantity, by: list[str], *at: str | int) -> tuple[tuple[Carrier, ...], list[Finding]]:
         found: dict[Carrier, None] = dict.fromkeys(own.carriers)
         findings = []
         for number, name in enumerate(by):

@@ -40,61 +40,75 @@ class Quantity:
         value: the integer.
         shown: the calculation with values, `551,880,835,184 + 196,613,849,600`.
         carriers: statements of components that the value stands on.
-        uses: names of earlier steps in the expression.
         plain: whether it does nothing but calculate with earlier steps and literal numbers.
     """
 
     value: int
     shown: str
     carriers: tuple[Carrier, ...] = ()
-    uses: tuple[str, ...] = ()
     plain: bool = False
 
 
-def symbols_of(accounts: Accounts, of: str | None, where: Location) -> dict[str, int]:
-    """Integers that an expression can name: symbols and config fields, or what a component's prose can quote."""
-    model = accounts.model
-    if of is not None:
-        if of not in model.components:
-            raise _unknown(f"no component {of!r}", where, of, model.components)
-        return quotable(accounts, of)
-    names = {name: value for name, value in model.config.items() if type(value) is int}
-    return names | {name: value for name, value in model.symbols().items() if type(value) is int}
+class Quantities:
+    """The numbers of a model by name; each reference is looked up once."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.accounts = accounts
+        self._symbols: dict[str | None, dict[str, int]] = {}
+        self._references: dict[str, tuple[int, tuple[Carrier, ...]]] = {}
+
+    def symbols(self, of: str | None, where: Location) -> dict[str, int]:
+        """Integers that an expression can name: symbols and config fields, or what a component's prose can quote."""
+        if of not in self._symbols:
+            model = self.accounts.model
+            if of is None:
+                names = {name: value for name, value in model.config.items() if type(value) is int}
+                names |= {name: value for name, value in model.symbols().items() if type(value) is int}
+            elif of in model.components:
+                names = quotable(self.accounts, of)
+            else:
+                raise _unknown(f"no component {of!r}", where, of, model.components)
+            self._symbols[of] = names
+        return self._symbols[of]
+
+    def reference(self, text: str, where: Location) -> tuple[int, tuple[Carrier, ...]]:
+        """A reference's value and the statements that it stands on; raises `SpecInvalid`."""
+        if text not in self._references:
+            self._references[text] = _reference(self.accounts, text, where)
+        return self._references[text]
+
+    def quantity(
+        self, text: str | int, steps: Mapping[str, int], symbols: Mapping[str, int], where: Location
+    ) -> Quantity:
+        """The value of an expression over earlier steps, symbols and references; raises `SpecInvalid`.
+
+        References: `policy:NAME`, `term:POLICY:NUMBER` (one term, from 0), `row:COMPONENT:ROW`, `own:`,
+        `per_instance:`, `instances:` and `total:COMPONENT`, `table:WHAT` (see `COUNTED`), `FIELD[0]`.
+        A division must be exact.
+        """
+        values: dict[str, int] = {}
+        carriers: dict[Carrier, None] = {}
+
+        def named(match: re.Match[str]) -> str:
+            value, stands_on = self.reference(match.group(1).strip(), where)
+            name = f"ref_{len(values)}"
+            values[name] = value
+            carriers.update(dict.fromkeys(stands_on))
+            return name
+
+        written = _REFERENCE.sub(named, str(text))
+        if "{" in written or "}" in written:
+            message = "a reference stands in one pair of braces, as in {policy:all}"
+            raise SpecInvalid([Finding("expression-invalid", message, where, actual=str(text)[:80])])
+        names = {**symbols, **steps, **values}
+        value = expr.evaluate(written, names, where)
+        parsed = expr.parse(written)
+        _exact_divisions(parsed, names, where)
+        plain = not values and not (parsed.names - steps.keys())
+        return Quantity(value, parsed.shown(names), tuple(carriers), plain)
 
 
-def quantity(
-    accounts: Accounts, text: str | int, steps: Mapping[str, int], symbols: Mapping[str, int], where: Location
-) -> Quantity:
-    """The value of an expression over earlier steps, symbols and references; raises `SpecInvalid`.
-
-    References: `policy:NAME`, `term:POLICY:NUMBER` (one term, from 0), `row:COMPONENT:ROW`, `own:`, `per_instance:`,
-    `instances:` and `total:COMPONENT`, `table:WHAT` (see `COUNTED`), `FIELD[0]`.  A division must be exact.
-    """
-    values: dict[str, int] = {}
-    carriers: dict[Carrier, None] = {}
-
-    def named(match: re.Match[str]) -> str:
-        value, stands_on = reference(accounts, match.group(1).strip(), where)
-        name = f"ref_{len(values)}"
-        values[name] = value
-        carriers.update(dict.fromkeys(stands_on))
-        return f"({name})" if value < 0 else name
-
-    written = _REFERENCE.sub(named, str(text))
-    if "{" in written or "}" in written:
-        message = "a reference stands in one pair of braces, as in {policy:all}"
-        raise SpecInvalid([Finding("expression-invalid", message, where, actual=str(text)[:80])])
-    names = {**symbols, **steps, **values}
-    value = expr.evaluate(written, names, where)
-    parsed = expr.parse(written)
-    _exact_divisions(parsed, names, where)
-    uses = tuple(name for name in steps if name in parsed.names)
-    plain = not values and not (parsed.names - steps.keys())
-    return Quantity(value, parsed.shown(names), tuple(carriers), uses, plain)
-
-
-def reference(accounts: Accounts, text: str, where: Location) -> tuple[int, tuple[Carrier, ...]]:
-    """A reference's value and the statements that it stands on; raises `SpecInvalid`."""
+def _reference(accounts: Accounts, text: str, where: Location) -> tuple[int, tuple[Carrier, ...]]:
     model = accounts.model
     kind, colon, name = text.partition(":")
     if kind == "table" and colon:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from sitegen.claims import Claims
 from sitegen.probe.result import FieldReads
 from sitegen.render.view import Run, State
 from sitegen.resolver import Model
@@ -107,6 +108,7 @@ class Book:
     policies_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # component -> policies that count it
     fields: Mapping[str, FieldReads] = field(default_factory=dict)  # of the configuration, where a run traced them
     tensors: tuple[TensorPattern, ...] = ()
+    claims: Claims = field(default_factory=Claims)
     date: str = ""
     revision: str = ""  # of this repository, where known
     selftest: SelftestRecord | None = None  # the last full one, where it is recorded

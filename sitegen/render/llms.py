@@ -49,6 +49,8 @@ def _entries(book: Book) -> Iterator[str]:
     name = book.model.name
     yield paths.model_page(name)
     yield paths.components_page(name)
+    yield paths.claims_page(name)
+    yield paths.numbers_page(name)
     yield paths.configuration_page(name)
     yield paths.symbols_page(name)
     yield paths.tensors_page(name)

@@ -219,6 +219,48 @@ def _source_file(data: dict[str, Any]) -> list[str]:
     return [f"{data['lines']:,} lines.", "", *_table(("Lines", "Cited by"), rows)]
 
 
+def _claims(data: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for claim in data["claims"]:
+        steps = [(s["text"], _code(s["expression"]), _quantity(s), s["state"]) for s in claim["steps"]]
+        result = f"Not derived: {claim['underived']}"
+        if claim["steps"]:
+            over = f", divided by `{claim['over']}`" if claim["over"] else ""
+            rounded = f"{claim['rounding']}: {claim['rounded']}"
+            result = f"The last step{over}: {claim['derived']} {claim['unit']}; {rounded}."
+        body = [f"Published: {claim['published']} ({', '.join(claim['cites'])}). State: {claim['state']}.", ""]
+        body += [claim["text"], "", *_table(("Step", "Expression", "Value", "State"), steps), _line(result)]
+        lines += _section(_line(claim["title"]), body)
+    return lines
+
+
+def _quantity(step: dict[str, Any]) -> str:
+    return f"{step['value']:,} {step['unit']}".strip()
+
+
+def _numbers(data: dict[str, Any]) -> list[str]:
+    head = ("Published", "What it counts", "Exact", "Rounding", "State")
+    figures = [
+        (
+            f["published"],
+            f"{f['text']} {f['unexplained'] or ''}",
+            _number(f["value"]),
+            f"{f['rounding']}: {f['rounded']}" if f["rounded"] else "",
+            f["state"] if f["unexplained"] is None else "unexplained",
+        )
+        for f in data["figures"]
+    ]
+    lines = _section("Figures seen in public", _table(head, figures))
+    for ledger in data["ledgers"]:
+        rows = [
+            (("= " if x["total"] else "") + x["text"], _code(x["expression"]), _number(x["value"]), x["state"])
+            for x in ledger["lines"]
+        ]
+        table = _table(("Part", "Expression", "Parameters", "State"), rows)
+        lines += _section(_line(ledger["title"]), [ledger["text"], "", *table])
+    return lines
+
+
 _BODIES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "component": _component,
     "model": _model,
@@ -228,5 +270,7 @@ _BODIES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "configuration": _configuration,
     "symbols": _symbols,
     "tensors": _tensors,
+    "claims": _claims,
+    "numbers": _numbers,
     "source": _source_file,
 }

@@ -100,6 +100,16 @@ _PLACE_FIELDS = {
     "module": TEXT,
 }
 
+_ROUNDING = {"enum": ["exact", "nearest", "truncated"]}
+_STEP = {
+    "id": TEXT,
+    "text": TEXT,
+    "expression": TEXT,
+    "value": {"type": "integer"},
+    "unit": TEXT,
+    "state": _or_null(STATE),
+}
+
 #: Page kind -> the form of its JSON.
 PAGES: dict[str, dict[str, Any]] = {
     "component": _optional(
@@ -192,6 +202,55 @@ PAGES: dict[str, dict[str, Any]] = {
                 tensors=COUNT,
                 elements=COUNT,
                 owners=_list(_object(component=TEXT, row=TEXT, slice=_or_null(TEXT))),
+            )
+        ),
+    ),
+    "claims": _page(
+        "claims",
+        claims=_list(
+            _object(
+                id=TEXT,
+                title=TEXT,
+                text=TEXT,
+                published=TEXT,
+                unit=TEXT,
+                cites=_list(TEXT),
+                state=STATE,
+                derived=_or_null(TEXT),
+                rounding=_ROUNDING,
+                rounded=_or_null(TEXT),
+                agrees=_or_null(FLAG),
+                over=_or_null(TEXT),
+                steps=_list(_object(by=_list(TEXT), cites=_list(TEXT), **_STEP)),
+                underived=_or_null(TEXT),
+            )
+        ),
+    ),
+    "numbers": _page(
+        "numbers",
+        figures=_list(
+            _object(
+                id=TEXT,
+                published=TEXT,
+                unit=TEXT,
+                text=TEXT,
+                cites=_list(TEXT),
+                state=STATE,
+                value=_or_null({"type": "integer"}),
+                total=_or_null(TEXT),
+                rounding=_ROUNDING,
+                rounded=_or_null(TEXT),
+                agrees=_or_null(FLAG),
+                unexplained=_or_null(TEXT),
+            )
+        ),
+        ledgers=_list(
+            _object(
+                id=TEXT,
+                title=TEXT,
+                text=TEXT,
+                state=STATE,
+                lines=_list(_object(total=FLAG, by=_list(TEXT), **_STEP)),
             )
         ),
     ),

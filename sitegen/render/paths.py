@@ -34,6 +34,16 @@ def configuration_page(model: str) -> str:
     return f"{model}/configuration/index.md"
 
 
+def claims_page(model: str) -> str:
+    """Headline claims with their derivations."""
+    return f"{model}/claims/index.md"
+
+
+def numbers_page(model: str) -> str:
+    """Published figures, reconciled."""
+    return f"{model}/numbers/index.md"
+
+
 def tensors_page(model: str) -> str:
     """The index of all tensors by name."""
     return f"{model}/tensors/index.md"

@@ -14,6 +14,7 @@ from sitegen.render import comparison_view, family_view, llms, model_view, page_
 from sitegen.render.accounting_csv import accounting_csv
 from sitegen.render.assets import SCRIPT, STYLE, site_assets
 from sitegen.render.book import Book
+from sitegen.render.claims_page import CLAIMS, NUMBERS, claims_pages, has_numbers
 from sitegen.render.code import Highlighter
 from sitegen.render.component_page import component_blocks, figure_html, flow_block
 from sitegen.render.component_view import ComponentViews
@@ -155,6 +156,7 @@ def model_pages(workshop: Workshop) -> Iterator[Page]:
     model = workshop.model
     yield model_page(workshop)
     yield from index_pages(workshop)
+    yield from claims_pages(workshop)
     yield configuration_page(workshop)
     yield symbols_page(workshop)
     if workshop.book.tensors:
@@ -349,8 +351,12 @@ def lookup_links(workshop: Workshop, start: str) -> list[Link]:
 
 
 def reference_nav(workshop: Workshop) -> Iterator[NavItem]:
-    """What is looked up rather than read: configuration, symbols, tensors, source."""
+    """What is looked up rather than read: claims, numbers, configuration, symbols, tensors, source."""
     name = workshop.model.name
+    if workshop.book.claims.claims:
+        yield NavItem(CLAIMS, paths.claims_page(name))
+    if has_numbers(workshop):
+        yield NavItem(NUMBERS, paths.numbers_page(name))
     yield NavItem("Configuration", paths.configuration_page(name))
     yield NavItem("Symbols", paths.symbols_page(name))
     if workshop.book.tensors:
