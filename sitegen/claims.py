@@ -248,7 +248,8 @@ class _Deriver:
         where = self.at(*at, "published", "formula")
         known = self.numbers.symbols(None, where)
         assert claim.published.formula is not None
-        letters = sorted(expr.parse(claim.published.formula).names)
+        read = expr.parse(claim.published.formula).names.union(*(self.numbers.names(x.value) for x in claim.steps))
+        letters = sorted(read & known.keys())
         for trial in range(1, TRIALS + 1):
             changed = dict(known)
             for k, letter in enumerate(letters):

@@ -77,6 +77,10 @@ class Quantities:
             self._references[text] = _reference(self.accounts, text, where)
         return self._references[text]
 
+    def names(self, text: str | int) -> frozenset[str]:
+        """The symbols and steps that an expression names outside of references."""
+        return expr.parse(_REFERENCE.sub("1", str(text))).names
+
     def quantity(
         self, text: str | int, steps: Mapping[str, int], symbols: Mapping[str, int], where: Location
     ) -> Quantity:
@@ -121,7 +125,8 @@ def _reference(accounts: Accounts, text: str, where: Location) -> tuple[int, tup
         if not number.isdigit() or int(number) >= len(policy.terms):
             message = f"the policy {policy_name!r} has no term {number}: it has {len(policy.terms)}, counted from 0"
             raise SpecInvalid([Finding("unknown-reference", message, where)])
-        term, value = list(accounts.policy_terms(policy))[int(number)]
+        term = policy.terms[int(number)]
+        value = accounts.policy(policy.model_copy(update={"terms": [term]}))
         return value, _rows(accounts.term_instances(term))
     kinds = ("policy", "row", *FIGURES)
     if colon and kind not in kinds:
