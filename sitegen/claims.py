@@ -13,7 +13,6 @@ from sitegen.claimspec import Derivation, Entry, Headline, Ledger, Published, Pu
 from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
 from sitegen.quantities import Carrier, Quantities, Quantity
 from sitegen.render.text import Link, Quote, parse_prose, walk
-from sitegen.resolver import Model
 from sitegen.rounding import WORDS, Comparison
 from sitegen.statements import component_statements
 
@@ -96,16 +95,6 @@ class Claims:
 
     def __bool__(self) -> bool:
         return bool(self.claims or self.ledgers or self.figures)
-
-
-def evidence_of(model: Model) -> Iterator[str]:
-    """The evidence entries that claims, steps and figures cite."""
-    for claim in model.sources.claims.claims:
-        yield from claim.published.cites
-        for step in claim.steps:
-            yield from step.cites
-    for figure in model.sources.claims.figures:
-        yield from figure.published.cites
 
 
 def derive(accounts: Accounts) -> Claims:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -139,3 +140,29 @@ class ClaimsFile(Strict):
     claims: list[Headline] = []
     ledgers: list[Ledger] = []
     figures: list[PublishedFigure] = []
+
+    def cited(self) -> Iterator[str]:
+        """The evidence entries that claims, steps and figures cite."""
+        for claim in self.claims:
+            yield from claim.published.cites
+            for step in claim.steps:
+                yield from step.cites
+        for figure in self.figures:
+            yield from figure.published.cites
+
+    def texts(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Every prose text with its path; what was published is written as it was published, and is none."""
+        for number, claim in enumerate(self.claims):
+            yield ("claims", number, "text"), claim.text
+            if claim.underived:
+                yield ("claims", number, "underived"), claim.underived
+            for k, step in enumerate(claim.steps):
+                yield ("claims", number, "steps", k, "text"), step.text
+        for number, ledger in enumerate(self.ledgers):
+            yield ("ledgers", number, "text"), ledger.text
+            for k, line in enumerate(ledger.lines):
+                yield ("ledgers", number, "lines", k, "text"), line.text
+        for number, figure in enumerate(self.figures):
+            yield ("figures", number, "text"), figure.text
+            if figure.unexplained:
+                yield ("figures", number, "unexplained"), figure.unexplained

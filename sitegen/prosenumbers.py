@@ -86,6 +86,10 @@ class Figures:
             self._known[id] = self._collect(id)
         return self._known[id]
 
+    def anywhere(self) -> Known:
+        """The figures that texts outside of components would quote: those too large to be met by accident."""
+        return Known({value: tuple(names) for value, names in self._elsewhere.items()})
+
     def _collect(self, id: str) -> Known:
         model = self.accounts.model
         first = self.accounts.instances[id][0]

@@ -41,12 +41,14 @@ class Quantity:
         shown: the calculation with values, `551,880,835,184 + 196,613,849,600`.
         carriers: statements of components that the value stands on.
         plain: whether it does nothing but calculate with earlier steps and literal numbers.
+        table: whether the published table, which is compared and not run, gives some of it.
     """
 
     value: int
     shown: str
     carriers: tuple[Carrier, ...] = ()
     plain: bool = False
+    table: bool = False
 
 
 class Quantities:
@@ -109,7 +111,8 @@ class Quantities:
         parsed = expr.parse(written)
         _exact_divisions(parsed, names, where)
         plain = not values and not (parsed.names - steps.keys())
-        return Quantity(value, parsed.shown(names), tuple(carriers), plain)
+        table = any(name.strip().startswith("table:") for name in _REFERENCE.findall(str(text)))
+        return Quantity(value, parsed.shown(names), tuple(carriers), plain, table)
 
 
 def _reference(accounts: Accounts, text: str, where: Location) -> tuple[int, tuple[Carrier, ...]]:

@@ -76,7 +76,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
             result.hold(id, f"figure:{figure.id}", f"every bar has its value in {figure.record or 'the configuration'}")
     used = {name for located in model.components.values() for name in cited(located.component)}
     used |= {name for policy in model.sources.policies.values() for name in policy.evidence}
-    used |= set(claims.evidence_of(model))
+    used |= set(model.sources.claims.cited())
     for name in model.sources.evidence:
         if name not in used:
             where = model.sources.evidence_document.locate(("evidence", name))
@@ -94,7 +94,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
         result_of = policy_finding(accounts, name, policy)
         if result_of is not None:
             result.fail(result_of)
-    for finding in claims.derive(accounts).findings:
+    for finding in (*claims.derive(accounts).findings, *claim_number_findings(figures)):
         result.fail(finding)
     return result, pinned
 
@@ -444,6 +444,23 @@ def number_findings(figures: Figures, id: str, located: Located) -> Iterator[Fin
                 actual=f"{number.text} in {_around(text, number.start)!r}",
                 hint=number.hint,
                 statement=_sentence(path),
+            )
+
+
+def claim_number_findings(figures: Figures) -> Iterator[Finding]:
+    """Numbers in the prose of claims that are written out although they have a name."""
+    sources = figures.accounts.model.sources
+    if sources.claims_document is None:
+        return
+    for path, text in sources.claims.texts():
+        for number in unbound(text, figures.anywhere()):
+            yield Finding(
+                "number-unbound",
+                f"{number.text} in prose is a known figure, and is not quoted by name",
+                sources.claims_document.locate(path),
+                expected=" or ".join("{" + name + "}" for name in number.names[:4]),
+                actual=f"{number.text} in {_around(text, number.start)!r}",
+                hint=number.hint,
             )
 
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from sitegen.claims import Carrier, Claims, DerivedClaim, DerivedFigure, DerivedLedger, LedgerLine, Step
 from sitegen.diagnostics import Finding
+from sitegen.quantities import Quantity
 from sitegen.render import places, status
 from sitegen.render.context import Workshop
 from sitegen.render.page import slug
@@ -148,7 +149,7 @@ class ClaimViews:
             _calculation(step.quantity.shown, step.quantity.value),
             step.quantity.value,
             spec.unit.strip(),
-            None if step.plain else self.mark(step.carriers, spec.cites),
+            None if step.plain else self.mark(step.quantity, step.carriers, spec.cites),
             CarriedBy(*self.statements(step.carriers), self.cites(spec.cites)),
         )
 
@@ -174,7 +175,7 @@ class ClaimViews:
         spec, quantity = line.spec, line.quantity
         plain = quantity.plain and not line.carriers
         text = spec.add if spec.add is not None else spec.total
-        mark = None if plain else self.mark(line.carriers, ())
+        mark = None if plain else self.mark(quantity, line.carriers, ())
         if line.is_total and quantity.value != line.sum:
             mark = Mark("failed", f"the lines above add up to {line.sum:,}")
         return StepView(
@@ -202,7 +203,7 @@ class ClaimViews:
         elif own is None:
             mark = Mark("cited", "nothing here comes to it")
         else:
-            mark = self.mark(derived.carriers, ())
+            mark = self.mark(own, derived.carriers, ())
         return FigureView(
             f"figure-{slug(spec.id)}",
             spec.id,
@@ -225,10 +226,14 @@ class ClaimViews:
             return Mark("failed", "the derivation does not come out")
         if not derived.steps:
             return Mark("cited", "not derived")
-        marks = [m for step in derived.steps if not step.plain and (m := self.mark(step.carriers, step.spec.cites))]
+        marks = [
+            m
+            for step in derived.steps
+            if not step.plain and (m := self.mark(step.quantity, step.carriers, step.spec.cites))
+        ]
         return Mark(_weakest(marks), "the weakest of its steps")
 
-    def mark(self, carriers: Sequence[Carrier], cites: Sequence[str]) -> Mark:
+    def mark(self, quantity: Quantity, carriers: Sequence[Carrier], cites: Sequence[str]) -> Mark:
         """How a number stands: as the statements that it stands on; by itself it is a calculation, or cited."""
         if not carriers:
             if cites:
@@ -237,6 +242,8 @@ class ClaimViews:
         states = [status.mark(self.verdicts.get(c, {}).get(s)).state for c, s in carriers]
         order: tuple[State, ...] = ("failed", "stale", "not-run", "executed", "verified", "cited")
         state = next(state for state in order if state in states)
+        if quantity.table and state == "executed":
+            return Mark("verified", "static, the published table gives some of it")
         many = f"{len(carriers):,} statements" if len(carriers) > 1 else "1 statement"
         return Mark(state, f"carried by {many}, {states.count(state):,} {state.replace('-', ' ')}")
 

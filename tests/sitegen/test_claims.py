@@ -236,6 +236,30 @@ def test_without_a_table_there_is_nothing_to_count_in_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("It has 800,000 of them.", ["number-unbound"]),
+        ("It has {first} of them, {policy:all} in all.", []),
+        ("It has `800,000` of them, and 900,000 are none.", []),
+    ],
+)
+def test_a_figure_that_has_a_name_is_quoted(tmp_path: Path, text: str, codes: list[str]) -> None:
+    row = "{id: matrix, tensor: emb.w, axes: [V, d], count: V*d, dtype: F32, text: rows}"
+    written = f"""
+claims:
+- id: size
+  title: 800,000 parameters
+  text: "{text}"
+  published: {{text: "800,000", number: "800000", rounding: exact, cites: [a]}}
+  steps: [{{id: first, text: all, value: "{{policy:all}}"}}]
+"""
+    config = {**CONFIG, "V": 100_000}
+    files = {"spec/toy/claims.yml": written}
+    made = write_toy(tmp_path, [toy_component("emb", [row])], config=config, symbols=SYMBOLS, files=files)
+    assert made.codes() == codes
+
+
+@pytest.mark.parametrize(
     ("value", "number", "rule", "agrees", "otherwise"),
     [
         ("551880835184/1000000000", "552", "nearest", True, "cut off, not rounded it would be 551"),
