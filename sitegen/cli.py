@@ -408,7 +408,7 @@ def doctor(ctx: click.Context) -> None:
     "noun",
     default="component",
     type=click.Choice(
-        ["model", "symbols", "config", "sources", "evidence", "policies", "claims", "component", "map", "family"]
+        ["model", "symbols", "config", "sources", "evidence", "policies", "claims", "gotchas", "component", "map", "family"]
     ),
 )
 def schema(noun: str) -> None:
@@ -424,6 +424,7 @@ def schema(noun: str) -> None:
         "policies": nouns.PoliciesFile,
         "config": nouns.ConfigFile,
         "claims": claimspec.ClaimsFile,
+        "gotchas": nouns.GotchasFile,
         "component": nouns.Component,
         "map": nouns.MapFile,
         "family": nouns.FamilyFile,

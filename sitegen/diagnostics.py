@@ -34,6 +34,7 @@ CODES: dict[str, str] = {
     "formula-mismatch": "A formula disagrees with the values captured from the implementation.",
     "formula-not-distinguished": "A mutated form of a formula agrees with the captured values too.",
     "control-holds": "A negative control holds although it must fail.",
+    "gotcha-untested": "A mistake that ports make names a check in which no wrong version runs.",
     "property-mismatch": "A stated property does not hold within its tolerance.",
     "tolerance-loose": "A measured tolerance is more than ten times the largest error seen.",
     "kernel-mismatch": "A kernel disagrees with its plain twin.",

@@ -40,6 +40,14 @@ class Located:
 
 
 @dataclass(frozen=True)
+class Chapter:
+    """A file of mistakes that ports make."""
+
+    file: schema.GotchasFile
+    document: Document
+
+
+@dataclass(frozen=True)
 class Sources:
     """A model's spec as authored."""
 
@@ -68,6 +76,7 @@ class Sources:
     fields_document: Document | None = None
     claims: claimspec.ClaimsFile = field(default_factory=claimspec.ClaimsFile)
     claims_document: Document | None = None
+    gotchas: tuple[Chapter, ...] = ()
 
     @property
     def name(self) -> str:
@@ -169,6 +178,7 @@ class _Loader:
         family, family_document = None, None
         if (self.folder / "family.yml").exists():
             family, family_document = self.read(self.folder / "family.yml", schema.FamilyFile)
+        gotchas = self.gotchas()
         records = self.records(components)
         config: dict[str, Any] = {}
         table: list[dict[str, Any]] = []
@@ -220,6 +230,7 @@ class _Loader:
             fields_document=fields_document,
             claims=claims or claimspec.ClaimsFile(),
             claims_document=claims_document,
+            gotchas=gotchas,
         )
 
     def document(self, path: Path) -> Document | None:
@@ -348,6 +359,15 @@ class _Loader:
                 found.setdefault(component.id, located)
                 lower.setdefault(component.id.lower(), component.id)
         return found
+
+    def gotchas(self) -> tuple[Chapter, ...]:
+        """The chapters of mistakes, by their first points."""
+        found = []
+        for path in sorted(self.folder.glob("gotchas*.yml")):
+            file, document = self.read(path, schema.GotchasFile)
+            if file is not None and document is not None:
+                found.append(Chapter(file, document))
+        return tuple(sorted(found, key=lambda chapter: min((g.point for g in chapter.file.gotchas), default=0)))
 
     def records(self, components: dict[str, Located]) -> dict[str, dict[str, Any]]:
         """The records that figures are made of, each read once."""

@@ -344,6 +344,34 @@ class PoliciesFile(Strict):
     policies: dict[Id, Policy]
 
 
+class Gotcha(Strict):
+    """A mistake that ports make: what the wrong version does, the checks that run it, or why none can.
+
+    `by` names controls, causal edits and worked cases with a wrong version, as `component#statement`; prose quotes
+    the figures of the first component.
+    """
+
+    point: Annotated[int, Field(ge=1, le=9999)]
+    title: Line
+    text: Text
+    components: Annotated[list[Id], Field(min_length=1)]
+    by: list[str] = []
+    unexecuted: Line | None = None
+
+    @model_validator(mode="after")
+    def _shown_or_said(self) -> Gotcha:
+        if bool(self.by) == (self.unexecuted is not None):
+            raise ValueError("give either the checks that run the wrong version (by) or why none can (unexecuted)")
+        return self
+
+
+class GotchasFile(Strict):
+    """gotchas-*.yml: mistakes of ports in one chapter of the model."""
+
+    title: Line
+    gotchas: list[Gotcha]
+
+
 # --- components ------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sitegen import schema
 from sitegen.diagnostics import Location
 from sitegen.resolver import Model
 
@@ -37,6 +38,8 @@ class Statement:
 SENTENCES = ("purpose", "why", "explanation", "numeric")
 #: Kinds that only an external source carries.
 CITATIONS = ("citation", "evidence")
+#: Kinds of properties in which something other than the code is tried.
+TRYING = ("control", "causal", "error")
 
 
 def statements(model: Model) -> Iterator[Statement]:
@@ -99,3 +102,13 @@ def component_statements(model: Model, id: str) -> Iterator[Statement]:
     for occurrence in model.occurrences[id]:
         where = model.sources.model_document.locate(("places",))
         yield Statement(id, f"place:{occurrence.place.id}", where)
+
+
+def wrong_version(component: schema.Component, statement: str) -> schema.Property | schema.WorkedCase | None:
+    """The check of that id if a wrong version runs in it, else None."""
+    kind, _, name = statement.partition(":")
+    if kind == "property":
+        return next((p for p in component.properties if p.id == name and p.kind in TRYING), None)
+    if kind == "case":
+        return next((c for c in component.cases if c.id == name and c.instead is not None), None)
+    return None

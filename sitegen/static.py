@@ -13,6 +13,7 @@ from sitegen.configuration import field_findings
 from sitegen.diagnostics import Finding, SpecInvalid, nearest
 from sitegen.figures import figure_findings
 from sitegen.formula.symboltex import SymbolTex
+from sitegen.gotchas import gotcha_findings
 from sitegen.loader import Located
 from sitegen.probe.result import LevelResult
 from sitegen.prosenumbers import Figures, unbound
@@ -88,7 +89,7 @@ def run(accounts: Accounts) -> tuple[LevelResult, Pinned]:
         for finding in source_findings(model, name):
             result.fail(finding)
     found = (*family_findings(model), *size_findings(model), *relation_findings(model))
-    for finding in (*found, *references.reference_findings(model)):
+    for finding in (*found, *references.reference_findings(model), *gotcha_findings(accounts, figures)):
         result.fail(finding)
     for name, policy in model.sources.policies.items():
         result_of = policy_finding(accounts, name, policy)

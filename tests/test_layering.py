@@ -22,6 +22,7 @@ FLOORS = (
     ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references", "quantities", "claims"),
     ("probe/",),
     ("prosenumbers",),
+    ("gotchas",),
     ("static",),
     ("verifier", "selftest/"),
     ("bookmaker",),

@@ -26,6 +26,7 @@ ADVICE: dict[str, str] = {
     "formula-mismatch": "The finding gives the first index at which formula and implementation part.",
     "formula-not-distinguished": "Drive an input (values.vary) that tells it apart, or give a reason under indistinct.",
     "control-holds": "A control must fail by its margin; choose a regime in which it does, or drop it.",
+    "gotcha-untested": "Name a control, a causal edit or a worked case with `instead`, or say why under unexecuted.",
     "property-mismatch": "State the property as the code has it; a tolerance is never widened to pass.",
     "tolerance-loose": "State the largest error seen, not a comfortable one.",
     "kernel-mismatch": "The plain operation is the definition; mend the kernel.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -184,7 +184,9 @@ def check_component(
         for finding in verdict.findings:
             result.fail(finding)
         word = "largest change" if prop.kind == "causal" else "error" if prop.kind == "control" else "largest error"
-        result.hold(id, f"property:{prop.id}", f"{word} {verdict.error:.2g} over {verdict.samples} samples")
+        detail = f"{word} {verdict.error:.2g} over {verdict.samples} samples"
+        seen_in = f" ({verdict.label})" if verdict.label and prop.kind in ("control", "causal") else ""
+        result.hold(id, f"property:{prop.id}", detail + seen_in)
     if binding.kernel:
         kernel(located, harness, result, kernels)
 
@@ -343,9 +345,10 @@ def causal(
             found = small_module(occurrence, session.configuration)
             if found is not None and applies(binding, occurrence, session):
                 module = module_of(found[0], prop.module)
-                return properties.check_causal(
+                verdict = properties.check_causal(
                     located, number, prop, module, session.record, session.records, harness.Edit
                 )
+                return replace(verdict, label=f"{session.configuration.id}, {occurrence.place.id}")
     raise SitegenError(f"no small configuration has a place of {located.component.id!r}")
 
 

@@ -71,11 +71,12 @@ def evaluated(
 
 @dataclass(frozen=True)
 class Verdict:
-    """A property's outcome: worst error over all samples, and findings."""
+    """A property's outcome: worst error over all samples, findings, and the sample of that error."""
 
     error: float
     samples: int
     findings: tuple[Finding, ...] = ()
+    label: str = ""
 
 
 def stated_for(prop: schema.Property, case: Case) -> bool:
@@ -155,7 +156,7 @@ def check_relation(
                 **about,
             )
         )
-    return Verdict(worst, len(chosen), tuple(findings))
+    return Verdict(worst, len(chosen), tuple(findings), worst_case.label)
 
 
 def check_causal(

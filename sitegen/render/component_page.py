@@ -51,6 +51,8 @@ def _blocks(view: ComponentView) -> Iterator[Block]:
         yield Block(figure_html(figure, mark), figure.title, figure.id + "-title", searchable=False)
     if view.explanation:
         yield section("explanation", "Explanation")
+    if view.gotchas:
+        yield section("gotchas", "What a port gets wrong", searchable=False)
     if view.excerpts:
         yield section("code", "Code", searchable=False)
     if view.evidence:

@@ -9,8 +9,9 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from sitegen import formula, schema
-from sitegen.render import accounts, excerpts, math, paths, places, status
+from sitegen.render import accounts, excerpts, gotchas_page, math, paths, places, status
 from sitegen.render.book import Verdict
+from sitegen.render.calls import call, literal
 from sitegen.render.checks import KINDS, fixed_words, sweep_points
 from sitegen.render.context import used
 from sitegen.render.page import slug
@@ -24,6 +25,7 @@ from sitegen.render.view import (
     CountView,
     ExcerptView,
     FormulaView,
+    GotchaNote,
     Link,
     PlaceRow,
     PortView,
@@ -288,6 +290,7 @@ class ComponentViews(PicturedPage):
                 self.sentence(f"explanation:{number}", claim.text, claim.by, claim.cites)
                 for number, claim in enumerate(component.explanation, 1)
             ),
+            gotchas=self.gotchas(),
             excerpts=self.excerpts(),
             evidence=self.sources.evidence_views(self.evidence),
             parts=tuple(self.link(part_id(part)) for part in component.parts),
@@ -310,6 +313,18 @@ class ComponentViews(PicturedPage):
             figures=self.figures,
             flow=self.flow,
         )
+
+    def gotchas(self) -> tuple[GotchaNote, ...]:
+        """What ports get wrong here; each leads to its point on the page of gotchas."""
+        page = paths.gotchas_page(self.model.name)
+        notes = []
+        for gotcha in self.shop.gotchas.get(self.id, ()):
+            href = self.addresses.href(self.path, page, gotchas_page.anchor(gotcha))
+            words = gotchas_page.prose_of(self.shop, gotcha.components[0], self.path).html(gotcha.text)
+            carriers = tuple(self.statement_link(name) for name in gotcha.by)
+            sentence = Sentence(words, gotchas_page.gotcha_mark(self.shop, gotcha), carriers)
+            notes.append(GotchaNote(Link(gotcha.title.strip(), href), sentence))
+        return tuple(notes)
 
     def excerpts(self) -> tuple[ExcerptView, ...]:
         """The pinned code; each excerpt leads to its lines in the whole file."""
@@ -364,21 +379,3 @@ class ComponentViews(PicturedPage):
             address,
         ]
         return ", ".join(part for part in parts if part) + "."
-
-
-def call(case: schema.WorkedCase) -> str:
-    """The call as it would be written in code."""
-    return f"{case.call}({', '.join(f'{name}={literal(value)}' for name, value in case.arguments.items())})"
-
-
-def literal(value: object) -> str:
-    """An argument or a result as plain text."""
-    if isinstance(value, dict):
-        if value.keys() == {"symbol"}:
-            return str(value["symbol"])
-        if "zeros" in value:
-            return f"zeros({literal(value['zeros'])})"
-        return literal(value.get("values"))
-    if isinstance(value, list):
-        return f"[{', '.join(literal(v) for v in value)}]"
-    return str(value)

@@ -40,6 +40,16 @@ class Workshop:
         return self.model.order()
 
     @cached_property
+    def gotchas(self) -> dict[str, list[schema.Gotcha]]:
+        """Component -> what ports get wrong in it, in order."""
+        found: dict[str, list[schema.Gotcha]] = {}
+        for chapter in self.model.sources.gotchas:
+            for gotcha in chapter.file.gotchas:
+                for id in dict.fromkeys(gotcha.components):
+                    found.setdefault(id, []).append(gotcha)
+        return {id: sorted(gotchas, key=lambda gotcha: gotcha.point) for id, gotchas in found.items()}
+
+    @cached_property
     def users(self) -> dict[str, tuple[str, ...]]:
         """Component -> components that take what it gives, or name it as used."""
         found: dict[str, dict[str, None]] = {id: {} for id in self.model.components}
@@ -139,12 +149,12 @@ class PageContext:
         component, hash_, statement = name.rpartition("#")
         if hash_ and component != self.id and component in self.model.components:
             other = self.link(component, status.anchor(statement))
-            return Link(f"{other.text}: {_label(statement)}", other.href, name)
+            return Link(f"{other.text}: {statement_label(statement)}", other.href, name)
         kind, _, own = statement.partition(":")
         if kind == "place" and own in self.model.places:
             return Link(places.chain_title(self.model.places[own]), f"#{status.anchor(statement)}", statement)
         anchor = self.pins.get(own, status.anchor(statement)) if kind == "pin" else status.anchor(statement)
-        return Link(_label(statement), f"#{anchor}", statement)
+        return Link(statement_label(statement), f"#{anchor}", statement)
 
     def mark(self, statement: str) -> Mark:
         return status.mark(self.by_id.get(statement))
@@ -163,7 +173,8 @@ class PageContext:
         return self.book.account(self.id, self.place.id if self.place else None)
 
 
-def _label(statement: str) -> str:
+def statement_label(statement: str) -> str:
+    """A statement's id in words."""
     # `property:column-sums` is shown as "column sums", `out:C` as "out C": what is looked at stays clear.
     kind, _, name = statement.partition(":")
     if kind in ("in", "out", "dtype", "pin", "citation", "explanation"):

@@ -54,6 +54,7 @@ def _entries(book: Book) -> Iterator[str]:
     yield paths.configuration_page(name)
     yield paths.symbols_page(name)
     yield paths.tensors_page(name)
+    yield paths.gotchas_page(name)
 
 
 def _links(wanted: Iterator[str] | Sequence[str], by_path: dict[str, Page], settings: Settings) -> list[str]:

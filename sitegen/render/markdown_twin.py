@@ -80,6 +80,10 @@ def _component(data: dict[str, Any]) -> list[str]:
             ),
         ),
         *_section("Explanation", [f"- {_line(text)}" for text in data["explanation"]]),
+        *_section(
+            "What a port gets wrong",
+            [f"- Point {g['point']}, {_line(g['title'])}: {_line(g['text'])}" for g in data.get("gotchas", ())],
+        ),
         *_section("Worked cases", [f"- {_line(case['text'])} `{case['call']}`" for case in data["cases"]]),
         *_section(
             "Code",
@@ -214,6 +218,22 @@ def _tensors(data: dict[str, Any]) -> list[str]:
     )
 
 
+def _tried(check: dict[str, Any]) -> str:
+    return check["text"] + (f" {_code(check['formula'])}" if check["formula"] else "")
+
+
+def _gotchas(data: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for g in data["gotchas"]:
+        rows = [(_code(c["statement"]), _tried(c), c["input"], c["state"], c["seen"]) for c in g["checks"]]
+        concerned = ", ".join(_code(id) for id in g["components"])
+        words = [_line(g["text"]), "", f"{g['state']}; concerns {concerned}."]
+        words += ["", f"Not executed: {_line(g['unexecuted'])}."] if g["unexecuted"] else []
+        table = _table(("Check", "What it tries", "On which input", "State", "What was seen"), rows)
+        lines += _section(f"{g['point']}. {_line(g['title'])}", [*words, "", *table])
+    return lines
+
+
 def _source_file(data: dict[str, Any]) -> list[str]:
     rows = [(f"{c['lines'][0]}–{c['lines'][1]}", "; ".join(c["by"])) for c in data["cited"]]
     return [f"{data['lines']:,} lines.", "", *_table(("Lines", "Cited by"), rows)]
@@ -272,5 +292,6 @@ _BODIES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
     "tensors": _tensors,
     "claims": _claims,
     "numbers": _numbers,
+    "gotchas": _gotchas,
     "source": _source_file,
 }

@@ -145,6 +145,7 @@ PAGES: dict[str, dict[str, Any]] = {
         ),
         connections=_CONNECTIONS,
         figures=_FIGURES,
+        gotchas=_list(_object(point=COUNT, title=TEXT, text=TEXT)),
     ),
     "model": _page(
         "model",
@@ -251,6 +252,31 @@ PAGES: dict[str, dict[str, Any]] = {
                 text=TEXT,
                 state=STATE,
                 lines=_list(_object(total=FLAG, by=_list(TEXT), **_STEP)),
+            )
+        ),
+    ),
+    "gotchas": _page(
+        "gotchas",
+        gotchas=_list(
+            _object(
+                point=COUNT,
+                chapter=TEXT,
+                title=TEXT,
+                text=TEXT,
+                state=STATE,
+                components=_list(TEXT),
+                unexecuted=_or_null(TEXT),
+                checks=_list(
+                    _object(
+                        statement=TEXT,
+                        text=TEXT,
+                        formula=_or_null(TEXT),
+                        input=TEXT,
+                        state=STATE,
+                        seen=TEXT,
+                        least=_or_null({"type": "number"}),
+                    )
+                ),
             )
         ),
     ),

@@ -54,6 +54,11 @@ def symbols_page(model: str) -> str:
     return f"{model}/symbols/index.md"
 
 
+def gotchas_page(model: str) -> str:
+    """What ports get wrong."""
+    return f"{model}/gotchas/index.md"
+
+
 def sources_page(model: str) -> str:
     """The list of the files that pages cite."""
     return f"{model}/source/index.md"

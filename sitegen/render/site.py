@@ -20,6 +20,7 @@ from sitegen.render.component_page import component_blocks, figure_html, flow_bl
 from sitegen.render.component_view import ComponentViews
 from sitegen.render.configuration_page import configuration_page
 from sitegen.render.context import Workshop
+from sitegen.render.gotchas_page import gotchas_page
 from sitegen.render.overview_json import components_json, model_json, place_json, places_json
 from sitegen.render.page import Block, Page, block_markdown
 from sitegen.render.pictures.bars import figure_view
@@ -161,6 +162,8 @@ def model_pages(workshop: Workshop) -> Iterator[Page]:
     yield symbols_page(workshop)
     if workshop.book.tensors:
         yield tensors_page(workshop)
+    if model.sources.gotchas:
+        yield gotchas_page(workshop)
     yield from source_pages(workshop, source_files(workshop))
     if model.sources.family is not None:
         yield family_page(workshop)
@@ -361,6 +364,8 @@ def reference_nav(workshop: Workshop) -> Iterator[NavItem]:
     yield NavItem("Symbols", paths.symbols_page(name))
     if workshop.book.tensors:
         yield NavItem("Tensors", paths.tensors_page(name))
+    if workshop.model.sources.gotchas:
+        yield NavItem("Gotchas", paths.gotchas_page(name))
     files = [NavItem(file.path, paths.source_page(name, file.path)) for file in source_files(workshop)]
     yield NavItem("Source", items=(NavItem("Source", paths.sources_page(name)), *files))
 

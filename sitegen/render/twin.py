@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from sitegen.render.component_view import ComponentViews
+from sitegen.render.gotchas_page import prose_of
 from sitegen.render.pictures.bars import heading
 from sitegen.render.view import AxisView
 
@@ -141,6 +142,15 @@ def component_json(views: ComponentViews) -> dict[str, Any]:
                 "values": [{"name": n, "shape": s} for n, s in zip(edge.names, edge.shapes, strict=True)],
             }
             for edge in views.flow.edges
+        ]
+    if gotchas := views.shop.gotchas.get(views.id):
+        result["gotchas"] = [
+            {
+                "point": gotcha.point,
+                "title": gotcha.title.strip(),
+                "text": prose_of(views.shop, gotcha.components[0], views.path).plain(gotcha.text),
+            }
+            for gotcha in gotchas
         ]
     if views.figures:
         result["figures"] = [

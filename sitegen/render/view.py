@@ -256,6 +256,14 @@ class CaseView:
 
 
 @dataclass(frozen=True)
+class GotchaNote:
+    """What a port gets wrong, on the page of a component concerned."""
+
+    title: Link
+    sentence: Sentence
+
+
+@dataclass(frozen=True)
 class ExcerptView:
     anchor: str
     path: str
@@ -314,6 +322,7 @@ class ComponentView:
     checks: tuple[CheckView, ...]
     cases: tuple[CaseView, ...]
     explanation: tuple[Sentence, ...]
+    gotchas: tuple[GotchaNote, ...]
     excerpts: tuple[ExcerptView, ...]
     evidence: tuple[EvidenceView, ...]
     parts: tuple[Link, ...]
