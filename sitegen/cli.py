@@ -408,7 +408,8 @@ def doctor(ctx: click.Context) -> None:
     "noun",
     default="component",
     type=click.Choice(
-        ["model", "symbols", "config", "sources", "evidence", "policies", "claims", "gotchas", "component", "map", "family"]
+        ["model", "symbols", "config", "sources", "evidence", "policies", "claims", "gotchas", "component", "map"]
+        + ["family"]
     ),
 )
 def schema(noun: str) -> None:

@@ -156,9 +156,9 @@ def test_a_point_says_what_was_tried_on_which_input_and_what_was_seen(site: Site
     shown = words(found.blocks[2].html)
     for text in (
         "It has 4 streams, see the norm . executed",
-        "Not twice. the wrong formula C[j,k] = 2*C[j,k] sharp drawn inputs",
-        "error 3 over 1 samples (small, regime sharp); at least 0.25 is asked for",
-        "Turned. Wrong: other turn(x=1) executed it differs by 1",
+        "Not twice. executed On sharp drawn inputs: error 3 over 1 samples (small, regime sharp); at least 0.25 is asked",
+        "Wrong formula C[j,k] = 2*C[j,k]",
+        "Turned. Wrong: other executed turn(x=1) : it differs by 1.",
     ):
         assert text in shown, shown
     assert 'href="../components/mix/#check-property-doubled"' in found.blocks[2].html

@@ -128,10 +128,10 @@ SPEC_MUTATIONS = {
     "a stated constant that the configuration does not have": (WEIGHTS, 'eps_norm: "1e-20"}', 'eps_norm: "1e-6"}', "config-invalid", "1e-20"),  # noqa: E501
     "a control character from TeX in double quotes": (f"{SPEC}/symbols.yml", r"tex: '\epsilon'", r'tex: "\alpha"', "unsafe-text", ""),  # noqa: E501
     "an unknown TeX command": (f"{SPEC}/symbols.yml", r"tex: '\epsilon'", r"tex: '\epsilom'", "tex-invalid", ""),
-    "a repeated key": (WEIGHTS, "title: Mix projection\n", "title: Mix projection\n  title: Mix\n", "yaml-invalid", ""),
+    "a repeated key": (WEIGHTS, "title: Mix projection for ${sublayer}\n", "title: Mix projection\n  title: Mix\n", "yaml-invalid", ""),
     "a path outside": (WEIGHTS, "path: reference_impl/block.py", "path: ../reference_impl/block.py", "path-outside", ""),
     "a pin to a symbol that is gone": (WEIGHTS, "symbol: Block.stream_weights,", "symbol: Block.stream_weight,", "pin-gone", ""),  # noqa: E501
-    "an unquoted comment sign": (WEIGHTS, "title: Mix projection\n", "title: Mix #projection\n", "yaml-invalid", ""),
+    "an unquoted comment sign": (WEIGHTS, "title: Mix projection for ${sublayer}\n", "title: Mix #projection\n", "yaml-invalid", ""),
     "an unknown field": (WEIGHTS, "kind: learned\n", "kinds: learned\n", "schema-invalid", ""),
 }
 
