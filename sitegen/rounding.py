@@ -11,9 +11,9 @@ Rule = Literal["exact", "nearest", "truncated"]
 
 #: What each rule does, as pages say it.
 WORDS: dict[str, str] = {
-    "exact": "as it is",
+    "exact": "exactly",
     "nearest": "rounded to the nearest",
-    "truncated": "cut off, not rounded",
+    "truncated": "cut off",
 }
 #: Digits after the point that are shown of a value that has more.
 SHOWN_DIGITS = 6
@@ -60,7 +60,7 @@ class Comparison:
         value = rounded(self.value, self.decimals, other)
         if value == rounded(self.value, self.decimals, self.rule):
             return ""
-        return f"{WORDS[other]} it would be {decimal_text(value, self.decimals)}"
+        return f"{WORDS[other]}: {decimal_text(value, self.decimals)}"
 
 
 def rounded(value: Fraction, decimals: int, rule: Rule) -> Fraction:

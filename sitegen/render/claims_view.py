@@ -311,7 +311,7 @@ def _weakest(marks: Sequence[Mark]) -> State:
 
 def _calculation(shown: str, value: int) -> str:
     # A calculation that is just its own result says nothing beside it.
-    return "" if shown.replace("−", "-").strip("()") == f"{value:,}" else shown
+    return "" if shown.replace("−", "-") == f"{value:,}" else shown.replace("+ −", "− ")
 
 
 def _outcome(derived: DerivedClaim) -> Outcome | None:

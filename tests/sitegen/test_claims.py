@@ -262,15 +262,15 @@ claims:
 @pytest.mark.parametrize(
     ("value", "number", "rule", "agrees", "otherwise"),
     [
-        ("551880835184/1000000000", "552", "nearest", True, "cut off, not rounded it would be 551"),
-        ("551880835184/1000000000", "551", "truncated", True, "rounded to the nearest it would be 552"),
+        ("551880835184/1000000000", "552", "nearest", True, "cut off: 551"),
+        ("551880835184/1000000000", "551", "truncated", True, "rounded to the nearest: 552"),
         ("551880835184/1000000000", "551.88", "nearest", True, ""),
         ("389120/890", "437", "nearest", True, ""),
-        ("5/2", "3", "nearest", True, "cut off, not rounded it would be 2"),
+        ("5/2", "3", "nearest", True, "cut off: 2"),
         ("5/2", "2", "nearest", False, ""),
         ("5/2", "2.5", "exact", True, ""),
         ("5/2", "2", "exact", False, ""),
-        ("999/1000", "1.00", "nearest", True, "cut off, not rounded it would be 0.99"),
+        ("999/1000", "1.00", "nearest", True, "cut off: 0.99"),
         ("999/1000", "1.00", "truncated", False, ""),
     ],
 )
