@@ -27,6 +27,8 @@ def anchor(statement: str) -> str:
             return f"ev-{slug(name)}"
         case "pin":
             return f"code-{slug(name)}"
+        case "figure":
+            return f"figure-{slug(name)}"
     return f"check-{slug(statement)}"
 
 

@@ -23,6 +23,7 @@ from sitegen.render.context import Workshop
 from sitegen.render.page import Page
 from sitegen.render.settings import Settings
 from sitegen.render.site import render
+from sitegen.render.status import anchor
 from sitegen.rounding import Comparison, decimal_text
 
 CONFIG = {"d": 8, "V": 100, "n": 3, "rows": [2, 5], "half": 0.5}
@@ -301,8 +302,8 @@ def with_states(book: Book, **states: str) -> Book:
     return replace(book, verdicts={id: (Verdict("row:matrix", state),) for id, state in states.items()})  # type: ignore[arg-type]
 
 
-def marks(html: str, anchor: str) -> list[str]:
-    (row,) = re.findall(rf'<tr id="{anchor}".*?</tr>', html, re.S)
+def marks(html: str, id: str) -> list[str]:
+    (row,) = re.findall(rf'<tr id="{id}".*?</tr>', html, re.S)
     return re.findall(r"ms-mark--([a-z-]+)", row)
 
 
@@ -323,6 +324,24 @@ def test_a_claim_stands_as_its_weakest_step(tmp_path: Path, emb: str, wide: str,
     assert marks(html, "step-size-first") + marks(html, "step-size-wide") == steps
     assert marks(html, "step-size-both") == []
     assert page.twin is not None and page.twin["claims"][0]["state"] == claim
+
+
+def test_what_the_published_table_gives_is_compared_and_not_run(tmp_path: Path) -> None:
+    """The stored elements come from the table alone, the total of the ledger from rows that were run."""
+    edit = ('value: "{table:stored}"', 'value: "{table:stored} + {total:emb} - {row:emb:matrix}"')
+    book, _ = bookmaker.make_book(toy(tmp_path, edit).root, "toy")
+    page = pages(with_states(book, emb="executed", wide="executed"))["Which number is right"]
+    assert page.twin is not None
+    assert [figure["state"] for figure in page.twin["figures"]] == ["executed", "verified", "cited"]
+    assert [line["state"] for line in page.twin["ledgers"][0]["lines"]] == ["executed"] * 5 + ["verified"]
+
+
+def test_a_number_links_to_the_statements_that_it_stands_on(tmp_path: Path) -> None:
+    book, _ = bookmaker.make_book(toy(tmp_path).root, "toy")
+    html = pages(book)["Headline claims"].html()
+    (row,) = re.findall(r'<tr id="step-size-wide".*?</tr>', html, re.S)
+    assert 'href="../components/wide/#row-matrix"' in row and 'title="wide#row:matrix"' in row
+    assert anchor("figure:seam") == "figure-seam"  # where the picture itself stands
 
 
 def test_pages_show_what_was_published_beside_what_comes_out(tmp_path: Path) -> None:
