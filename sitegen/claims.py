@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from sitegen import expr
 from sitegen.accounting import Accounts
-from sitegen.claimspec import Derivation, Entry, Headline, Ledger, Published, PublishedFigure
+from sitegen.claimspec import Headline, Ledger, Published, PublishedFigure
+from sitegen.derived import Claims, DerivedClaim, DerivedFigure, DerivedLedger, LedgerLine, Step
 from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
 from sitegen.quantities import Carrier, Quantities, Quantity
 from sitegen.render.text import Link, Quote, parse_prose, walk
@@ -18,83 +18,6 @@ from sitegen.statements import component_statements
 
 #: How often a published formula is tried under other values of the symbols.
 TRIALS = 4
-
-
-@dataclass(frozen=True)
-class Step:
-    """A derivation's step with its value; `carriers` are all statements that it stands on."""
-
-    spec: Derivation
-    quantity: Quantity
-    carriers: tuple[Carrier, ...]
-
-    @property
-    def plain(self) -> bool:
-        """Whether it only calculates with the steps before it."""
-        return self.quantity.plain and not self.carriers and not self.spec.cites
-
-
-@dataclass(frozen=True)
-class DerivedClaim:
-    """A headline claim: its steps, the comparison with what was published, and what is wrong with it."""
-
-    spec: Headline
-    steps: tuple[Step, ...] = ()
-    comparison: Comparison | None = None
-    formula: tuple[str, int] | None = None  # the published formula with its values, and what it gives
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True)
-class LedgerLine:
-    """A line of a ledger: what it adds or states, and the sum so far."""
-
-    spec: Entry
-    quantity: Quantity
-    carriers: tuple[Carrier, ...]
-    sum: int
-
-    @property
-    def is_total(self) -> bool:
-        return self.spec.total is not None
-
-
-@dataclass(frozen=True)
-class DerivedLedger:
-    spec: Ledger
-    lines: tuple[LedgerLine, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-    def line(self, id: str) -> LedgerLine | None:
-        """The total of that name."""
-        return next((line for line in self.lines if line.spec.id == id and line.is_total), None)
-
-
-@dataclass(frozen=True)
-class DerivedFigure:
-    """A published figure with what it comes to: a total of a ledger, or a value of its own."""
-
-    spec: PublishedFigure
-    comparison: Comparison | None = None
-    quantity: Quantity | None = None
-    carriers: tuple[Carrier, ...] = ()
-    ledger: DerivedLedger | None = None
-    line: LedgerLine | None = None
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True)
-class Claims:
-    """Everything that claims.yml says, derived; `quote` gives what its prose quotes by name."""
-
-    claims: tuple[DerivedClaim, ...] = ()
-    ledgers: tuple[DerivedLedger, ...] = ()
-    figures: tuple[DerivedFigure, ...] = ()
-    findings: tuple[Finding, ...] = field(default=(), repr=False)
-    quote: Callable[[str, Mapping[str, int]], tuple[str, str]] = lambda text, steps: ("{" + text + "}", "")
-
-    def __bool__(self) -> bool:
-        return bool(self.claims or self.ledgers or self.figures)
 
 
 def derive(accounts: Accounts) -> Claims:
@@ -160,6 +83,7 @@ class _Deriver:
             findings += self.prose(claim.underived, {}, *at, "underived")
         if not claim.steps or len(steps) < len(claim.steps):
             return DerivedClaim(claim, tuple(steps), findings=self.named(findings, claim.id))
+        findings += self.equal(claim, steps[-1].quantity.value, *at, "equals")
         value = Fraction(steps[-1].quantity.value)
         if claim.over is not None:
             if values[claim.over] == 0:
@@ -179,6 +103,21 @@ class _Deriver:
         if comparison is not None:
             findings += self.disagreement(claim.published, comparison, claim.title.strip(), *at, "published", "number")
         return DerivedClaim(claim, tuple(steps), comparison, formula, self.named(findings, claim.id))
+
+    def equal(self, claim: Headline, value: int, *at: str | int) -> list[Finding]:
+        """What is wrong when the last step is not what the claim says once more."""
+        if claim.equals is None:
+            return []
+        where = self.at(*at)
+        try:
+            stated = self.numbers.quantity(claim.equals, {}, self.numbers.symbols(None, where), where).value
+        except SpecInvalid as error:
+            return error.findings
+        if stated == value:
+            return []
+        message = f"the last step is not what the claim says it equals: {claim.title.strip()}"
+        expected, actual = f"{claim.equals} = {stated:,}", f"{claim.steps[-1].id} = {value:,}"
+        return [Finding("count-mismatch", message, where, expected, actual, "a step is missing or counted twice")]
 
     def symbols(self, id: str, of: str | None, values: Mapping[str, int], *at: str | int) -> dict[str, int]:
         known = self.numbers.symbols(of, self.at(*at, "of"))

@@ -57,8 +57,9 @@ class Derivation(Strict):
 class Headline(Strict):
     """A claim that others make about the model: what was published, and the steps that come to it.
 
-    The last step is what is claimed; `over` names a step that it is divided by.  Without steps the claim stays
-    cited, and `underived` says why.
+    The last step is what is claimed; `over` names a step that it is divided by.  A rounded figure leaves much room:
+    `equals` states the last step's value once more, such as by a policy, and must agree exactly.  Without steps the
+    claim stays cited, and `underived` says why.
     """
 
     id: Id
@@ -67,6 +68,7 @@ class Headline(Strict):
     published: Published
     steps: list[Derivation] = []
     over: Name | None = None
+    equals: Quoted | None = None
     underived: Line | None = None
 
     @model_validator(mode="after")
@@ -75,6 +77,8 @@ class Headline(Strict):
             raise ValueError("give steps, or say under `underived` why there are none")
         if self.steps and self.published.number is None and self.published.formula is None:
             raise ValueError("a derived claim needs the published number or formula that it is compared with")
+        if self.equals is not None and not self.steps:
+            raise ValueError("equals belongs to a claim with steps")
         if self.over is not None and self.over not in {step.id for step in self.steps[:-1]}:
             raise ValueError("over names a step before the last one")
         return self

@@ -19,7 +19,7 @@ FLOORS = (
     ("resolver",),
     ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),
     ("tensorindex", "quoting", "rounding"),
-    ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references", "quantities", "claims"),
+    ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references", "quantities", "derived", "claims"),
     ("probe/",),
     ("prosenumbers",),
     ("gotchas",),

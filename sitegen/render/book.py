@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sitegen.claims import Claims
+from sitegen.derived import Claims
 from sitegen.probe.result import FieldReads
 from sitegen.render.view import Run, State
 from sitegen.resolver import Model

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sitegen.claims import DerivedClaim, DerivedFigure, DerivedLedger
+from sitegen.derived import DerivedClaim, DerivedFigure, DerivedLedger
 from sitegen.render import paths
 from sitegen.render.claims_view import ClaimView, ClaimViews, FigureView, LedgerView, StepView
 from sitegen.render.context import Workshop
@@ -107,6 +107,7 @@ def claims_json(workshop: Workshop, claims: list[tuple[DerivedClaim, ClaimView]]
                 "rounded": view.outcome.result if view.outcome else None,
                 "agrees": view.outcome.agrees if view.outcome else None,
                 "over": derived.spec.over,
+                "equals": str(derived.spec.equals) if derived.spec.equals is not None else None,
                 "steps": [
                     {
                         **_step(step),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sitegen.claims import Carrier, Claims, DerivedClaim, DerivedFigure, DerivedLedger, LedgerLine, Step
+from sitegen.derived import Claims, DerivedClaim, DerivedFigure, DerivedLedger, LedgerLine, Step
 from sitegen.diagnostics import Finding
-from sitegen.quantities import Quantity
+from sitegen.quantities import Carrier, Quantity
 from sitegen.render import places, status
 from sitegen.render.context import Workshop
 from sitegen.render.page import slug
@@ -73,6 +73,7 @@ class ClaimView:
     steps: tuple[StepView, ...]
     outcome: Outcome | None
     underived: Markup
+    equals: str = ""
     divided: str = ""  # the last step over another one, where the claim is a ratio
     problems: tuple[str, ...] = ()
 
@@ -135,6 +136,7 @@ class ClaimViews:
             steps,
             _outcome(derived),
             prose.html(spec.underived) if spec.underived else Markup(""),
+            str(spec.equals or ""),
             divided,
             tuple(_problem(derived.findings)),
         )

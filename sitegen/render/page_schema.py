@@ -222,6 +222,7 @@ PAGES: dict[str, dict[str, Any]] = {
                 rounded=_or_null(TEXT),
                 agrees=_or_null(FLAG),
                 over=_or_null(TEXT),
+                equals=_or_null(TEXT),
                 steps=_list(_object(by=_list(TEXT), cites=_list(TEXT), **_STEP)),
                 underived=_or_null(TEXT),
             )

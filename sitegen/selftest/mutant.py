@@ -20,6 +20,7 @@ SPEC_KINDS: dict[str, str] = {
     "relation": "a constant in a property is off by one per cent, to the side on which it is false",
     "pin": "a pin quotes another fragment, or names another symbol",
     "policy": "a term of a policy, or a figure in its words, is another",
+    "claim": "a published figure, a number that it is derived from, or what carries one is another",
     "reference": "an id of an evidence entry, source, statement or component is misspelt",
 }
 CONFIG_KINDS: dict[str, str] = {"config": "a value of the configuration file is another"}

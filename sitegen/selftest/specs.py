@@ -41,6 +41,8 @@ def spec_mutants(model: Model) -> list[Mutant]:
         (sources.policies_document, _policies_file),
     ):
         found += _of_file(model, document.file, make)
+    if sources.claims_document is not None:
+        found += _of_file(model, sources.claims_document.file, _claims_file)
     text = _text(model, sources.model.config)
     page = _Page(text, spans(text))
     found += named(_config(page), {sources.model.config: text}, sources.model.config, "config")
@@ -340,6 +342,38 @@ def _policies_file(page: _Page) -> Iterator[Draft]:
                     other = str(int(match[0].replace(",", "")) + 1)
                     value = span.value[: match.start()] + other + span.value[match.end() :]
                     yield put(value, f"{match[0]} becomes {other}")
+
+
+def _claims_file(page: _Page) -> Iterator[Draft]:
+    """What was published, what it is derived from, and what carries it; where rounding leaves room, no more."""
+    for root in ("claims", "ledgers", "figures"):
+        for path, span in page.under((root,)):
+            place = page.place((root,), path, root)
+
+            def put(value: str, what: str, span: Span = span, place: str = place) -> Draft:
+                return Draft("claim", place, what, (replaced(page.text, span, value),))
+
+            match path[1:]:
+                case ("published", "number") if span.inline and (root, path[0], "unexplained") not in page.spans:
+                    head, last = span.value[:-1], span.value[-1]
+                    yield put(head + str((int(last) + 1) % 10), "the last digit of the published number is another")
+                case ("published", "formula") if span.inline:
+                    for value, what in expressions.count_forms(span.value):
+                        yield put(value, what)
+                case (*_, ("value" | "add" | "total" | "equals")) if span.inline:
+                    exact = root == "ledgers" or (root, path[0], "equals") in page.spans
+                    if exact or (root, path[0], "published", "formula") in page.spans:
+                        yield put(f"{span.value} + 1", "one more")
+                    for match in _NAMED.finditer(span.value):
+                        misspelt = span.value[: match.end()] + "-x" + span.value[match.end() :]
+                        yield put(misspelt, f"{match[0]} is misspelt")
+                case (*_, ("by" | "cites"), int()) if span.inline:
+                    yield put(span.value + "-x", f"{span.value} is misspelt")
+                case ("explained",) if span.inline:
+                    yield put(span.value + "-x", f"{span.value} is misspelt")
+
+
+_NAMED = re.compile(r"(?<=\{)[a-z_]+:[^{}]+(?=\})")
 
 
 def _config(page: _Page) -> Iterator[Draft]:

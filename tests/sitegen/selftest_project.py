@@ -125,7 +125,7 @@ FILES = {
         [
             {
                 "name_pattern": "both",
-                "layers": None,
+                "layers": [],
                 "instances": 1,
                 "shape": [24],
                 "stored_shape": [24],
@@ -174,6 +174,15 @@ policies:
     scope: Counts both tensors, 24 values, and half of each.
     terms: [{components: [scale]}, {places: [model], share: [1, 2]}]
     published: 36
+""",
+    f"spec/{MODEL}/claims.yml": """\
+claims:
+- id: size
+  title: 24 values
+  text: Gain and shift.
+  published: {text: "24", number: "24", rounding: exact, cites: [shown]}
+  equals: "{table:elements}"
+  steps: [{id: values, text: both, value: "{row:scale:gain} + {row:scale:shift}", by: ["scale#account"]}]
 """,
     f"spec/{MODEL}/components/both.yml": """\
 components:

@@ -12,8 +12,8 @@ import pytest
 from toy_project import Toy, toy_component, write_toy
 
 from sitegen import bookmaker, claims
-from sitegen.claims import Claims
 from sitegen.claimspec import ClaimsFile
+from sitegen.derived import Claims
 from sitegen.quantities import COUNTED
 from sitegen.render import page_schema
 from sitegen.render.book import Book, Verdict
@@ -25,6 +25,7 @@ from sitegen.render.settings import Settings
 from sitegen.render.site import render
 from sitegen.render.status import anchor
 from sitegen.rounding import Comparison, decimal_text
+from sitegen.selftest.specs import spec_mutants
 
 CONFIG = {"d": 8, "V": 100, "n": 3, "rows": [2, 5], "half": 0.5}
 SYMBOLS = "{d: {tex: d, meaning: width, field: d}, V: {tex: V, meaning: ids, field: V}, n: {tex: n, meaning: streams, field: n}}"  # noqa: E501
@@ -51,6 +52,7 @@ claims:
   title: 2.4K parameters
   text: "Both matrices, {first} and {wide}."
   published: {text: 2.4K, number: "2.4", unit: thousand, size: 10**3, rounding: nearest, cites: [a]}
+  equals: "{policy:all}"
   steps:
   - {id: first, text: the first one, value: "{row:emb:matrix}", unit: parameters}
   - {id: wide, text: "the other, {2*V} rows", value: "2 * V * d", unit: parameters, by: ["wide#row:matrix"]}
@@ -170,6 +172,9 @@ def test_the_table_is_counted_by_what_is_asked(tmp_path: Path, what: str, counte
         ("size: 10**3", "size: 0", "expression-invalid", "must be positive"),
         ("(2*n + 2)*d, rounding", "(2*n + 3)*d, rounding", "count-mismatch", "(2*n + 3)*d"),
         ("(2*n + 2)*d, rounding", "8*d, rounding", "count-mismatch", "under other values of the symbols"),
+        ('value: "{row:emb:matrix}"', 'value: "{row:emb:matrix} + 1"', "count-mismatch", "both = 2,401"),
+        ('equals: "{policy:all}"', 'equals: "{policy:thin}"', "count-mismatch", "{policy:thin} = 1,600"),
+        ('equals: "{policy:all}"', 'equals: "{policy:thick}"', "unknown-reference", "did you mean 'thin'?"),
         # Expressions and references.
         ("{row:emb:matrix}", "{row:emb:matrx}", "unknown-reference", "did you mean 'matrix'?"),
         ("{row:emb:matrix}", "{row:matrix}", "unknown-reference", "named with its component"),
@@ -288,6 +293,24 @@ def test_rounding(value: str, number: str, rule: str, agrees: bool, otherwise: s
 )
 def test_decimals(value: str, shown: str) -> None:
     assert decimal_text(Fraction(value)) == shown
+
+
+def test_wrong_forms_of_the_file_are_all_found(tmp_path: Path) -> None:
+    """The wrong forms that the self-test makes of a claims file: each of them is a finding."""
+    made = toy(tmp_path)
+    mutants = [m for m in spec_mutants(made.accounts().model) if m.kind == "claim"]
+    assert len(mutants) > 40
+    missed = []
+    path = made.root / "spec/toy/claims.yml"
+    text = path.read_text("utf-8")
+    for mutant in mutants:
+        changed = text
+        for edit in sorted(mutant.edits, key=lambda e: -e.start):
+            changed = changed[: edit.start] + edit.text + changed[edit.end :]
+        path.write_text(changed, "utf-8")
+        if not made.findings():
+            missed.append(f"{mutant.id}: {mutant.what}")
+    assert not missed
 
 
 # --- pages --------------------------------------------------------------------------------------------
