@@ -244,6 +244,10 @@ class _Deriver:
         findings += self.prose(figure.text, {}, *at, "text")
         if figure.unexplained is not None:
             findings += self.prose(figure.unexplained, {}, *at, "unexplained")
+            try:
+                findings += self.explained(figure, ledgers, *at)
+            except SpecInvalid as error:
+                findings += error.findings
             return DerivedFigure(figure, findings=self.named(findings, figure.id))
         ledger, line, own, carriers = None, None, None, ()
         try:
@@ -262,6 +266,24 @@ class _Deriver:
             what = figure.published.text.strip()
             findings += self.disagreement(figure.published, comparison, what, *at, "published", "number")
         return DerivedFigure(figure, comparison, own, carriers, ledger, line, self.named(findings, figure.id))
+
+    def explained(
+        self, figure: PublishedFigure, ledgers: tuple[DerivedLedger, ...], *at: str | int
+    ) -> Iterator[Finding]:
+        """A figure that is called unexplained although a total comes to it."""
+        for ledger in ledgers:
+            for line in ledger.lines:
+                value = Fraction(line.quantity.value)
+                if line.is_total and self.compare(figure.published, value, *at, "published").agrees:
+                    yield Finding(
+                        "count-mismatch",
+                        f"a total comes to a figure that is called unexplained: {figure.published.text.strip()}",
+                        self.at(*at, "unexplained"),
+                        expected="no total that rounds to it",
+                        actual=f"{ledger.spec.id}#{line.spec.id} = {line.quantity.value:,}",
+                        hint=f"write explained: {ledger.spec.id}#{line.spec.id}, or why it is another figure",
+                    )
+                    return
 
     def total(
         self, name: str, ledgers: tuple[DerivedLedger, ...], *at: str | int

@@ -19,7 +19,8 @@ FLOORS = (
     ("resolver",),
     ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),
     ("tensorindex", "quoting", "rounding"),
-    ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references", "quantities", "derived", "claims"),
+    ("facts", "comparison", "revisions", "render/", "selftest/record", "axes", "references", "quantities", "claims")
+    + ("derived",),
     ("probe/",),
     ("prosenumbers",),
     ("gotchas",),

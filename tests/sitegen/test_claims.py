@@ -209,6 +209,7 @@ def test_the_table_is_counted_by_what_is_asked(tmp_path: Path, what: str, counte
         ("explained: sizes#all", "explained: size#all", "unknown-reference", "did you mean 'sizes#all'?"),
         ("explained: sizes#all", "explained: sizes#thin", "", ""),
         ('number: "1600"', 'number: "1601"', "count-mismatch", "1601 published"),
+        ('text: 3K, number: "3"', 'text: 3K, number: "2"', "count-mismatch", "sizes#thin = 1,600"),
         ("- id: ratio", "- id: size", "schema-invalid", "used twice"),
         # What the file must say.
         ("  underived: Its layout is not known.\n", "", "schema-invalid", "give steps"),
