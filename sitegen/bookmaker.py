@@ -9,6 +9,7 @@ from pathlib import Path
 from sitegen import accounting, claims, verifier
 from sitegen.diagnostics import Finding, SpecInvalid
 from sitegen.pins import FolderReader, SourceRefused
+from sitegen.probe.result import record_count
 from sitegen.quoting import quote
 from sitegen.render import gather
 from sitegen.render.book import Book, CodeState
@@ -56,25 +57,34 @@ def book_of(checked: Checked) -> Book:
 
 
 def table_counts(accounts: accounting.Accounts) -> dict[tuple[str, str], int | None]:
-    """Elements that the published table gives for each row, in the row's first instance."""
-    table = accounts.table
+    """Elements that the published table gives for each row, in its first instance and in places that differ from it."""
     found: dict[tuple[str, str], int | None] = {}
     for id, instances in accounts.instances.items():
-        for row in instances[0].rows if instances else ():
-            total = 0
-            for name in row.tensors:
-                tensor = table.get(name)
-                if tensor is None:
-                    break
-                if row.box is None:
-                    total += math.prod(tensor.shape)
-                else:
-                    ends = zip(row.box, tensor.shape, strict=False)
-                    box = [(a, min(n, n if b == -1 else b)) for (a, b), n in ends]
-                    total += math.prod([b - a for a, b in box]) * math.prod(tensor.shape[len(box) :])
-            else:
-                found[id, row.row.id] = total
+        met: set[str] = set()
+        for instance in instances:
+            place = instance.occurrence.place.id
+            for row in instance.rows if place not in met else ():
+                total = table_count(accounts, row)
+                if total is not None:
+                    record_count(found, id, row.row.id, place, total)
+            met.add(place)
     return found
+
+
+def table_count(accounts: accounting.Accounts, row: accounting.RowCount) -> int | None:
+    """Elements that a row owns in the published table; None where a tensor of it is not there."""
+    total = 0
+    for name in row.tensors:
+        tensor = accounts.table.get(name)
+        if tensor is None:
+            return None
+        if row.box is None:
+            total += math.prod(tensor.shape)
+        else:
+            ends = zip(row.box, tensor.shape, strict=False)
+            box = [(a, min(n, n if b == -1 else b)) for (a, b), n in ends]
+            total += math.prod([b - a for a, b in box]) * math.prod(tensor.shape[len(box) :])
+    return total
 
 
 def policies_of(accounts: accounting.Accounts) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from sitegen.accounting import Accounts
 from sitegen.diagnostics import Finding, Location, SpecInvalid, nearest
 from sitegen.probe import census
 from sitegen.probe.census import Counted
-from sitegen.probe.result import LevelResult
+from sitegen.probe.result import LevelResult, record_count
 from sitegen.probe.values import module_of, small_module
 
 
@@ -173,6 +173,7 @@ def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[s
     """Rows against tensors in every instance, and the places against the module tree."""
     located = accounts.model.components[id]
     component = located.component
+    met: set[tuple[str, str]] = set()
     for instance in accounts.instances[id]:
         module = instance.occurrence.place.module(instance.layer)
         if module not in modules:
@@ -227,7 +228,10 @@ def compare_component(accounts: Accounts, id: str, tensors: dict, modules: set[s
                         **about,
                     )
                 )
-            result.counts[id, row.row.id] = seen
+            place = instance.occurrence.place.id
+            if (row.row.id, place) not in met:
+                met.add((row.row.id, place))
+                record_count(result.counts, id, row.row.id, place, seen)
             result.hold(
                 id, f"row:{row.row.id}", f"{seen:,} elements in each of {len(accounts.instances[id])} instances"
             )

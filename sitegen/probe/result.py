@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from sitegen.diagnostics import Finding
@@ -35,7 +36,8 @@ class LevelResult:
         skipped: (component, statement) -> why it could not be run.
         findings: what failed; each names its component and statement.
         device, versions: on what it ran.
-        counts: (component, row) -> elements seen in the module, for the pages' third column.
+        counts: (component, row) -> elements seen in the module, for the pages' third column; (component, row@place)
+            where a place differs from the first one.
         fields: field of the configuration -> what it reaches, where the level traced it.
     """
 
@@ -56,3 +58,20 @@ class LevelResult:
         """Record that a statement holds, unless a finding already speaks against it."""
         if not any(f.component == component and f.statement == statement for f in self.findings):
             self.passed[component, statement] = detail
+
+
+def record_count(
+    counts: MutableMapping[tuple[str, str], int | None], component: str, row: str, place: str, seen: int
+) -> None:
+    """Keep what the first instance of a row in a place came to: under the row, or under row and place where it differs.
+
+    Places are told in order, each once, so that the first gives the row's own entry.
+    """
+    if counts.setdefault((component, row), seen) != seen:
+        counts[component, f"{row}@{place}"] = seen
+
+
+def recorded_count(counts: Mapping[tuple[str, str], int | None], component: str, row: str, place: str) -> int | None:
+    """What was kept for a row in a place; None where nothing was."""
+    here = (component, f"{row}@{place}")
+    return counts[here] if here in counts else counts.get((component, row))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sitegen.accounting import Accounts
 from sitegen.pins import PinState
+from sitegen.probe.result import recorded_count
 from sitegen.render.book import Account, CodeState, PartCount, RowCount, Verdict
 from sitegen.render.view import Run, State
 from sitegen.report import EXECUTED, LEVELS, LevelRun, Outcome, Report
@@ -76,7 +77,13 @@ def _account(counted: Accounts, id: str, place: str, module: Side, table: Side) 
     first = instances[0]
     where, layer = first.occurrence.place.id, first.layer
     rows = tuple(
-        RowCount(row.row.id, row.shown, row.count, module.get((id, row.row.id)), table.get((id, row.row.id)))
+        RowCount(
+            row.row.id,
+            row.shown,
+            row.count,
+            recorded_count(module, id, row.row.id, where),
+            recorded_count(table, id, row.row.id, where),
+        )
         for row in first.counted
     )
     parts = tuple(
@@ -123,7 +130,7 @@ def _side(counted: Accounts, id: str, place: str, layer: int | None, side: Side)
     instance = counted.instance(id, place, layer)
     if instance is None:
         return 0
-    found = [side.get((id, row.row.id)) for row in instance.counted]
+    found = [recorded_count(side, id, row.row.id, place) for row in instance.counted]
     found += [_side(counted, part, place, layer, side) for part in counted.model.children[id]]
     return None if any(value is None for value in found) else sum(value for value in found if value is not None)
 

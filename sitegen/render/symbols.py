@@ -72,7 +72,9 @@ class Symbols:
         size = _size(axis.size, sizes)
         name = self.meaning.get(axis.letter, "")
         symbol = axis.letter if axis.letter in self.names else ""
-        return AxisView(f"{size:,}" if size is not None else axis.size, _short(name) or axis.letter, symbol)
+        shown = f"{size:,}" if size is not None else axis.size
+        # `min(T, w)` has no value and no name: it is said once.
+        return AxisView(shown, _short(name) or (axis.letter if axis.letter != shown else ""), symbol)
 
 
 def axis_sizes(axes: Iterable[str], sizes: Mapping[str, int | float]) -> tuple[str, ...]:

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 from test_render_site import model
 
-from sitegen import accounting
+from sitegen import accounting, loader, resolver
+from sitegen.bookmaker import table_counts
 from sitegen.pins import Acknowledgement, Pin, PinState, Record
+from sitegen.probe.result import record_count, recorded_count
 from sitegen.render import gather
 from sitegen.report import LevelRun, Outcome, Report
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +77,26 @@ def test_accounts_of_the_model_and_of_each_place(tmp_path: Path) -> None:
         ("mix/weights", "4 × 64", 256, 256, 255)
     ]
     assert found["norm", ""].per_instance == 0
+
+
+def test_a_place_whose_instances_differ_has_a_count_of_its_own() -> None:
+    counts: dict[tuple[str, str], int | None] = {}
+    for place, seen in (("layers", 384), ("more", 384), ("drafts", 128)):
+        record_count(counts, "gate", "bias", place, seen)
+    assert counts == {("gate", "bias"): 384, ("gate", "bias@drafts"): 128}
+    found = [recorded_count(counts, "gate", "bias", place) for place in ("layers", "more", "drafts")]
+    assert found == [384, 384, 128]
+    assert recorded_count(counts, "gate", "other", "layers") is None
+
+
+def test_every_account_of_the_flagship_shows_the_table_s_count_of_the_same_instance() -> None:
+    """Drafters have fewer experts: their places are not held against the first layer, nor it against them."""
+    counted = accounting.count(resolver.resolve(loader.load(ROOT, "deepseek-v4.1-flash")))
+    found = gather.accounts(counted, {}, table_counts(counted))
+    assert {found["moe/gate/scores", place].rows[0].count for place in ("window", "dspark/blocks")} == {1966080, 655360}
+    for key, account in found.items():
+        for side in (*account.rows, *account.parts):
+            assert side.table == side.count, (key, side)
 
 
 @pytest.mark.parametrize("kind", ["unchanged", "changed", "gone"])
