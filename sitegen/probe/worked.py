@@ -151,8 +151,8 @@ def told_apart(
             )
         )
         return
-    size = "another form" if math.isinf(gaps[worst]) else f"{gaps[worst]:.3g}"
-    result.hold(*about.values(), f"the wrong version gives {worst} = {shown(wrong[worst])}; it differs by {size}")
+    size = "" if math.isinf(gaps[worst]) else f" by {gaps[worst]:.3g}"
+    result.hold(*about.values(), f"the wrong version gives {worst} = {shown(wrong[worst])}; it differs{size}")
 
 
 def distance(stated: Any, seen: Any) -> float:

@@ -228,7 +228,10 @@ class ComponentViews(PicturedPage):
             ours = CodePlace(f"{state.path}:{lines}", href, self.mark(f"pin:{pin}"), state.symbol)
         if expression and expression.source and expression.lines:
             upstream.append(self.citation("expression", expression.source, expression.lines))
+        said = (expression.source, expression.lines) if expression else None
         for number, citation in enumerate(self.component.upstream):
+            if (citation.source, citation.lines) == said and not citation.text:
+                continue  # the expression's own lines, shown above
             upstream.append(self.citation(str(number), citation.source, citation.lines, citation.text or ""))
         return ours, tuple(upstream)
 

@@ -444,3 +444,19 @@ def test_a_place_lists_only_what_occurs_in_it(tmp_path: Path) -> None:
         assert ('href="blocks/norm/"' in html) == shown
         blocks = html[html.index('href="blocks/"') :]
         assert (">Norm</a>" in blocks) == shown
+
+
+def test_what_is_said_once_is_not_said_again(tmp_path: Path) -> None:
+    """Upstream lines that the expression has already; ports where there is none; checks where only cases run."""
+    mix = FILES["spec/toy/components/mix.yml"].replace("lines: [962, 966]", "lines: [948, 955]")
+    norm = FILES["spec/toy/components/norm.yml"].partition("outputs:")[0] + """
+cases: [{id: half, text: Half., call: half, with: {x: 2}, gives: {result: 1}}]
+reason: {given: true, text: It must., cites: [lines]}
+"""
+    made = render(
+        [book(tmp_path, **{"spec/toy/components/mix.yml": mix, "spec/toy/components/norm.yml": norm})], {}, Settings()
+    )
+    assert page(made, "toy/components/mix/index.md").count("#L948-L955") == 1
+    assert "Nothing flows in or out." not in page(made, "toy/components/mix/index.md")
+    assert "Nothing flows in or out." in page(made, "toy/components/norm/index.md")
+    assert "its checks are the worked cases below" in page(made, "toy/components/norm/index.md")
