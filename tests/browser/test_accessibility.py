@@ -24,6 +24,7 @@ TEMPLATES = {
     "configuration": f"{MODEL}configuration/",
     "symbols": f"{MODEL}symbols/",
     "tensors": f"{MODEL}tensors/",
+    "gotchas": f"{MODEL}gotchas/",
     "files": f"{MODEL}source/",
     "source": f"{MODEL}source/reference_impl/ops/streams.py/",
 }

@@ -23,6 +23,7 @@ LARGEST_INDEX = 5_000_000  # bytes, of all models together
         ("eps_hc", "symbols/"),
         ("candidate_topk_blocks", "configuration/"),
         ("dspark_markov_rank", "configuration/"),
+        ("No norm on query heads", "gotchas/"),
     ],
 )
 def test_the_search_leads_to_the_page(chromium: Any, address: str, query: str, leads_to: str) -> None:
