@@ -19,7 +19,7 @@ LARGEST_INDEX = 5_000_000  # bytes, of all models together
         ("Stream combination", "components/stream_weights_for_attention/stream_combination/"),
         ("mix_projection", "components/stream_weights_for_attention/mix_projection/"),
         ("hc_ffn_fn", "tensors/"),
-        ("experts.w1", "tensors/"),
+        ("experts.w1", "components/moe/routed_experts/w1/"),
         ("eps_hc", "symbols/"),
         ("candidate_topk_blocks", "configuration/"),
         ("dspark_markov_rank", "configuration/"),

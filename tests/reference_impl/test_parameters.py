@@ -94,12 +94,13 @@ def test_stored_bytes(released: Transformer) -> None:
 def test_building_takes_under_4_seconds_and_1_gibibyte() -> None:
     """In a process of its own: processor time of the build, and the peak memory of the whole process."""
     code = (
-        "import json, resource, time, torch; torch.set_num_threads(1)\n"
+        "import json, re, time, torch; torch.set_num_threads(1)\n"
         "from reference_impl.config import ModelArgs\n"
         "from reference_impl.model import Transformer\n"
         "args = ModelArgs.from_json(); start = time.process_time()\n"
         "model = Transformer(args, device='meta'); seconds = time.process_time() - start\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        # ru_maxrss keeps the peak of the process that started this one; VmHWM begins with the program.
+        "peak = int(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1]) * 1024\n"
         "print(json.dumps({'seconds': seconds, 'peak': peak}))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -39,6 +39,8 @@ class Copy:
     def run(self, *arguments: str) -> tuple[int, Any]:
         """Run the command line in the copy's own implementation; -> exit code, parsed JSON or text."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(self.root), str(ROOT)))}
+        if arguments[0] in ("check", "verify") and "--model" not in arguments:
+            arguments = (arguments[0], "--model", MODEL, *arguments[1:])  # JSON of one model is one object
         command = [sys.executable, "-m", "sitegen", "--root", str(self.root), *arguments]
         done = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300, check=False

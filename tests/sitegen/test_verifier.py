@@ -157,13 +157,13 @@ def test_a_fault_of_the_spec_is_one_clear_finding(name: str, copy: Copy) -> None
 RUN_MUTATIONS = {
     "another constant in a formula": (WEIGHTS, 'expr: "u[k] = 2*sigmoid(', 'expr: "u[k] = 1.99*sigmoid(', "formula-mismatch", ""),  # noqa: E501
     "an epsilon left out": (WEIGHTS, "sum(k: exp(Z[j,k])) + eps_hc", "sum(k: exp(Z[j,k]))", "formula-mismatch", ""),  # noqa: E501
-    "two axes of a port swapped": (WEIGHTS, '{name: X, axes: [B, T, n, d], dtype: bfloat16, text: the streams}', '{name: X, axes: [B, T, d, n], dtype: bfloat16, text: the streams}', "shape-mismatch", "/mix_projection"),  # noqa: E501
+    "two axes of a port swapped": (WEIGHTS, '{name: X, axes: [B, T, n, d], dtype: bfloat16, text: the streams, component', '{name: X, axes: [B, T, d, n], dtype: bfloat16, text: the streams, component', "shape-mismatch", "/mix_projection"),  # noqa: E501
     "another number type": (WEIGHTS, "{name: m, axes: [B, T, M], dtype: float32, text: mix numbers}", "{name: m, axes: [B, T, M], dtype: bfloat16, text: mix numbers}", "dtype-mismatch", "/mix_projection"),  # noqa: E501
     "a tolerance ten times too wide": (WEIGHTS, "value: 2.0e-6", "value: 2.0e-4", "tolerance-loose", "/stream_combination"),  # noqa: E501
     "a tolerance too narrow": (WEIGHTS, "value: 2.0e-6", "value: 2.0e-8", "property-mismatch", "/stream_combination"),
     "a control that holds": (WEIGHTS, 'holds: "u[k] = 2*sigmoid(s[2]*m[n + k] + b[n + k]) + eps_hc"', 'holds: "u[k] = 2*sigmoid(s[2]*m[n + k] + b[n + k])"', "control-holds", "/writing_weights"),  # noqa: E501
-    "a mutant that no regime tells apart": (WEIGHTS, "bind: {X: streams, W: weight, m: output}".replace("output", "result") + ", vary: [X]", "bind: {X: streams, W: weight, m: result}", "formula-not-distinguished", "/mix_projection"),  # noqa: E501
-    "the read of another sublayer": (WEIGHTS, 'next_read: "hc_read#1.result"', 'next_read: "hc_read#0.result"', "property-mismatch", ""),  # noqa: E501
+    "a mutant that no regime tells apart": (WEIGHTS, 'rms_norm#0.weight"}, vary: [X]', 'rms_norm#0.weight"}', "formula-not-distinguished", "/mix_projection"),  # noqa: E501
+    "the read of another sublayer": (WEIGHTS, 'moves: ["${next_layer}hc_read#${other}.result"]', 'moves: ["${next_layer}hc_read#${call}.result"]', "property-mismatch", ""),  # noqa: E501
     "a value path that no module has": (WEIGHTS, "s: scale, b: base, u: writing", "s: scales, b: base, u: writing", "unknown-reference", "/writing_weights"),  # noqa: E501
 }
 
@@ -227,7 +227,7 @@ def test_a_kernel_that_is_not_its_twin_is_found(copy: Copy) -> None:
 
 def test_a_causal_property_must_be_able_to_fail(copy: Copy) -> None:
     """What is edited moves whatever the code does, so it proves nothing to say that it moves."""
-    copy.edit(WEIGHTS, 'moves: ["${next_read}"]', 'moves: ["hc_split_sinkhorn#${call}.reading"]')
+    copy.edit(WEIGHTS, 'moves: ["${next_layer}hc_read#${other}.result"]', 'moves: ["hc_split_sinkhorn#${call}.reading"]')
     report = verifier.check(copy.root, MODEL)
     found = [f for f in report.findings if f.code == "schema-invalid"]
     assert found and "whatever the code does" in found[0].message
@@ -312,7 +312,7 @@ def test_facts_older_than_the_code_are_stale(copy: Copy) -> None:
 
 def test_sizes_of_a_small_configuration_must_differ(copy: Copy) -> None:
     """P05: with two equal sizes a transposed shape could not be told apart."""
-    copy.edit(f"{SPEC}/model.yml", "positions: 11", "positions: 3")
+    copy.edit(f"{SPEC}/model.yml", "positions: 27", "positions: 3")
     report = verifier.check(copy.root, MODEL)
     found = [f for f in report.findings if f.code == "config-invalid"]
     assert found and "T" in found[0].message and "n" in found[0].message
