@@ -126,11 +126,12 @@ def trial(workshop: Workshop, name: str) -> Trial | None:
     verdict = next((v for v in workshop.book.of(owner) if v.id == statement), None)
     prose = prose_of(workshop, owner, start)
     case = isinstance(found, schema.WorkedCase)
-    words = f"{found.text.strip()} Wrong: {found.instead.text.strip()}" if case and found.instead else found.text
+    # Each text is read by itself: a dollar sign in both would make a formula of what stands between.
+    words = [found.text, found.instead.text] if case and found.instead else [found.text]
     return Trial(
         link,
-        prose.html(words),
-        prose.plain(words),
+        Markup(" Wrong: ").join(prose.html(text) for text in words),
+        " Wrong: ".join(prose.plain(text).strip() for text in words),
         (found.holds or "").strip() if not case and found.kind == "control" else "",
         calls.call(found) if case else _input(found),
         case,

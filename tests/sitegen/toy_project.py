@@ -120,14 +120,23 @@ expression: {code: x, pin: p, source: file, lines: [1, 2]}
 inputs: [{name: x, axes: [B, T, d], dtype: float32, text: In., component: mix}]
 outputs: [{name: y, axes: [B, T, "2*d"], dtype: float32, text: Out.}]
 views: [{tensor: w, axes: [d], text: A view.}]
-values: {operation: mix, occurrence: 0, module: "", bind: {x: a, y: result}, vary: [x], kernel: true, places: [model]}
+values: {operation: mix, occurrence: 0, module: "", bind: {x: a, y: result}, vary: [x], kernel: true, places: [model],
+  parameters: [x], flat: [y], configurations: [small]}
+module: {path: mix, class: Mix}
 steps: [{id: s, expr: "y = 2*x", text: Doubles., tex: "y = 2 x", main: true, indistinct: {m: r}}]
 numerics: [{id: n, text: A number., by: ["step:s"], dtype: {x: float32}, constant: {eps: "1e-6"}}]
 properties:
 - {id: p, text: Holds., kind: identity, holds: "y = 2*x", regimes: [model],
    tolerance: {kind: fp32, value: 1.0, reason: r}}
 - {id: q, text: Moves., kind: causal, edit: {value: "mix#0.result", add: 1.0},
-   moves: ["mix#1.result"], still: ["mix#2.a"]}
+   moves: ["mix#1.result"], still: ["mix#2.a"], module: "", configurations: [small]}
+- {id: r, text: Refused., kind: error, raises: ValueError, says: no,
+   trial: {config: {dim: 3}, options: {mode: plain}, given: ids, initialise: [{names: ["*.w"], below: dim}]}}
+- id: t
+  text: Swept.
+  kind: sweep
+  holds: "y = 2*x"
+  points: [{label: one, trial: {}, error: 1.0}, {label: ten, trial: {}, error: 2.0}]
 explanation: [{text: "Of {d} and `code`, $x$ and [x](code:p).", by: ["row:w"], cites: [a]}]
 code: [{id: p, path: code/model.py, symbol: call, fragment: return 1, text: Code., main: true}]
 upstream: [{source: file, lines: [1, 2], text: Lines.}]
@@ -156,12 +165,42 @@ relations:
 - {id: owns, title: Owners, mark: o, owns: has tables, owners: ids, within: more, components: [other]}
 - {id: lends, title: Sources, mark: s, owns: lends, uses: reads, source_of: ids, users: ids, within: more}
 """
+GOTCHAS = """title: Chapter
+gotchas:
+- {point: 1, title: A mistake, text: "Of {d}.", components: [mix], by: ["mix#case:c"]}
+- {point: 2, title: Another, text: Not run., components: [other], unexecuted: No way.}
+"""
+CLAIMS = """claims:
+- id: size
+  title: Its size
+  text: Published.
+  published: {text: 256B, number: "256", unit: values, size: "1", cites: [a]}
+  steps:
+  - {id: rows, text: Rows., value: "2*d*d", unit: values, of: mix, by: ["mix#row:w"], cites: [a]}
+  - {id: sum, text: Twice., value: "2*rows"}
+  over: rows
+  equals: "4*d*d"
+- {id: cited, title: Cited, text: Not derived., published: {text: "d", formula: d, cites: [a]}, underived: No way.}
+ledgers:
+- id: all
+  title: All
+  text: Adds up.
+  lines:
+  - {id: first, text: First., add: d, of: mix, by: ["mix#row:w"]}
+  - {id: last, text: Last., total: d}
+figures:
+- {id: seen, published: {text: "8", number: "8", cites: [a]}, text: Seen., explained: "all#last"}
+- {id: odd, published: {text: "9", number: "9", cites: [a]}, text: Odd., unexplained: Nobody knows.}
+"""
+FAMILY = """title: Family
+sections: [{id: parts, title: Parts, table: modules, show: ["mix", "mix#row:w", "evidence:a"]}]
+"""
 RECORD = {
     "rows": [{"T": t, "name": "a", "tokens": 1, "kind": "window", "time": 2.0} for t in (1, 2)],
     "a": {"1": {"b": 1.0}, "2": {"b": 2.0}},
 }
 
-ROW = '{id: w, tensor: w, axes: ["d", "c: 2*d"], slice: "[0:d]", count: "2*d*d", dtype: F32, text: w, each: {e: d}}'
+ROW = '{id: w, tensor: w, axes: ["d", "c: 2*d"], slice: "[0:d]", count: "2*d*d", dtype: F32, text: w, each: {e: d}, stored: ["old.w"]}'
 SYMBOLS = """{d: {tex: d, meaning: width, field: dim}, eps: {tex: e, meaning: small, field: eps},
 B: {tex: B, meaning: batch}, T: {tex: T, meaning: positions}, x: {tex: x, meaning: in, upstream: x_in, report: x},
 y: {tex: y, meaning: out}, R: {tex: R, meaning: rows, by_layer: {layers: ids, values: rows}}}"""
@@ -194,5 +233,8 @@ def write_everything(root: Path) -> Toy:
         files={
             "record.json": json.dumps(RECORD),
             f"spec/{NAME}/config.yml": MEANINGS,
+            f"spec/{NAME}/gotchas-all.yml": GOTCHAS,
+            f"spec/{NAME}/claims.yml": CLAIMS,
+            f"spec/{NAME}/family.yml": FAMILY,
         },
     )
