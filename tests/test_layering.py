@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FLOORS = (
     ("diagnostics",),
     ("yamlfile", "expr", "formula/", "pins/"),
-    ("schema", "claimspec"),
+    ("schema/", "claimspec"),
     ("loader",),
     ("resolver",),
     ("accounting", "configuration", "figures", "relations", "statements", "report", "probe/result"),

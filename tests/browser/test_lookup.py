@@ -73,7 +73,7 @@ def test_a_cited_line_leads_to_the_page_and_back(chromium: Any, address: str) ->
         page.locator(".ms-code__path a").first.click()
         assert f"{MODEL}source/reference_impl/ops/streams.py/#L" in page.url
         line = page.url.rpartition("#")[2]
-        assert page.locator(f"#{line}").is_visible()
+        page.locator(f"#{line}").wait_for(state="visible")
         page.locator(".ms-code__gutter .ms-cited", has_text=line.removeprefix("L")).first.click()
         page.wait_for_url("**/components/stream_expansion/#code-*")
         seen.assert_clean()
