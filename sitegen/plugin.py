@@ -54,6 +54,7 @@ class SitegenPlugin(BasePlugin[SitegenConfig]):
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         del dirty
         self.served = command == "serve"
+        self.kept.clear()
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         try:

@@ -343,3 +343,48 @@ def test_a_served_site_survives_a_broken_spec(name: str, tmp_path: Path) -> None
     path.write_text(kept, "utf-8")
     built(toy)
     assert page.is_file() and not (toy.root / "site/findings/index.html").exists()
+
+
+def test_a_served_site_keeps_pages_that_say_the_same_and_rebuilds_the_others(tmp_path: Path) -> None:
+    """What is kept is what a fresh build gives: the edited page and the search have the new words, no other changes."""
+    from public_pages import built
+
+    toy = write_everything(tmp_path)
+    spec = toy.root / f"spec/{NAME}/components/c0.yml"
+    first = served(built, toy)
+    before = {path: path.read_text("utf-8") for path in (first / NAME).rglob("index.html")}
+    kept = len(SERVED_PAGES)
+    spec.write_text(spec.read_text("utf-8").replace("Doubles.", "Doubles ostentatiously."), "utf-8")
+    second = served(built, toy)
+    after = {path: path.read_text("utf-8") for path in (second / NAME).rglob("index.html")}
+    changed = {path.relative_to(second).as_posix() for path in after if after[path] != before[path]}
+    assert f"{NAME}/components/mix/index.html" in changed and f"{NAME}/components/other/index.html" not in changed
+    assert len(SERVED_PAGES) > kept, "pages were kept in the second build"
+    assert "ostentatiously" in (second / "search/search_index.json").read_text("utf-8")
+    fresh, _ = built(toy)
+    assert after == {path: path.read_text("utf-8") for path in (fresh / NAME).rglob("index.html")}
+
+
+SERVED_PAGES: list[str] = []
+
+
+def served(built: Any, toy: Toy) -> Path:
+    """A build as `mkdocs serve` makes it: the plugin lives on between builds and starts up once."""
+    from sitegen.plugin import _KEPT, SitegenPlugin
+
+    start, context = SitegenPlugin.on_startup, SitegenPlugin.on_page_context
+
+    def on_startup(self: SitegenPlugin, *, command: Any, dirty: bool) -> None:
+        del command
+        if not self.served:
+            start(self, command="serve", dirty=dirty)
+
+    def on_page_context(self: SitegenPlugin, given: Any, *, page: Any, config: Any, nav: Any) -> Any:
+        if page.meta.get("template") == _KEPT:
+            SERVED_PAGES.append(page.file.src_uri)
+        return context(self, given, page=page, config=config, nav=nav)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SitegenPlugin, "on_startup", on_startup)
+        patch.setattr(SitegenPlugin, "on_page_context", on_page_context)
+        return built(toy)[0]
